@@ -10,6 +10,7 @@
 #include "app/commands/commands.h"
 #include "app/shell/window.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 
 namespace {
 
@@ -17,9 +18,6 @@ using namespace hydrascope;
 
 constexpr int failed = 1;
 constexpr int usage = 2;
-
-// LibTorch appends a stack trace after the first line.
-std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
 
 int report(std::string_view message, int status) {
   std::cerr << "error: " << first_line(message) << '\n';

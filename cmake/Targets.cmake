@@ -81,7 +81,7 @@ endfunction()
 # ---- Plain: no LibTorch, not even its headers -------------------------------------------------------------------------
 hydrascope_sources(HYDRASCOPE_PLAIN_SOURCES engine/base engine/figures engine/models/tokenizer)
 list(FILTER HYDRASCOPE_PLAIN_SOURCES EXCLUDE REGEX "/process_memory.cpp$") # jemalloc's
-set(HYDRASCOPE_PLAIN_LIBRARIES nlohmann_json::nlohmann_json fmt::fmt stb PkgConfig::cairo PkgConfig::fontconfig PkgConfig::utf8proc PkgConfig::webp OpenSSL::Crypto)
+set(HYDRASCOPE_PLAIN_LIBRARIES nlohmann_json::nlohmann_json fmt::fmt stb PkgConfig::cairo PkgConfig::fontconfig PkgConfig::utf8proc PkgConfig::pcre2 PkgConfig::webp OpenSSL::Crypto)
 hydrascope_units(HYDRASCOPE_PLAIN_UNITS plain ${HYDRASCOPE_PLAIN_SOURCES})
 hydrascope_library(hydrascope_plain ${HYDRASCOPE_PLAIN_UNITS})
 target_link_libraries(hydrascope_plain PUBLIC ${HYDRASCOPE_PLAIN_LIBRARIES})

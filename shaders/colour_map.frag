@@ -13,6 +13,7 @@ uniform int interpolation;  // as engine/figures/figure.h: 0 nearest, 1 bilinear
 uniform bool growing;       // the opacity grows with the value, from 0
 uniform bool diverging;     // zero lies in the middle of the scale
 uniform vec2 hatching;      // greys of a masked cell: ground and stripe
+uniform bool blank;         // a cell without a value shows what lies below
 
 float cell(ivec2 at, ivec2 size) {
   return texelFetch(values, clamp(at, ivec2(0), size - 1), 0).r;
@@ -59,7 +60,7 @@ void main() {
   float value = value_at(position01, size);
   if (isnan(value)) { // masked: hatched, never zero-coloured
     float stripe = mod(gl_FragCoord.x + gl_FragCoord.y, 6.0) < 2.0 ? hatching.y : hatching.x;
-    colour = vec4(vec3(stripe), 1.0);
+    colour = vec4(vec3(stripe), blank ? 0.0 : 1.0);
     return;
   }
   float share;

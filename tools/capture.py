@@ -471,6 +471,10 @@ def hydrascope_show(q, k, v, out=None, *, causal=False, scale=None, texts=None, 
 
 def listening_at():
     folder = os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/hydrascope-{os.getuid()}"
+    # Below /tmp another user's folder would receive what is sent.
+    with contextlib.suppress(FileNotFoundError):
+        if os.lstat(folder).st_uid != os.getuid():
+            raise PermissionError(f"hydrascope_show: {folder} belongs to another user; name the window's --socket by path=")
     return os.path.join(folder, "hydrascope.sock")
 
 

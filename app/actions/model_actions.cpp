@@ -5,6 +5,7 @@
 
 #include "app/actions/action_table.h"
 #include "app/document/edits.h"
+#include "app/document/writing_edits.h"
 #include "app/jobs/training_job.h"
 
 namespace hydrascope::app {
@@ -28,6 +29,7 @@ void add_run_actions(ActionTable& table) {
         editor.emit(CancelRuns{});
         if (editor.scaling.running) editor.emit(StopScaling{});
         if (editor.folder.running) editor.emit(StopFolder{});
+        if (editor.writing.running) editor.emit(StopWriting{});
       },
       [](const Editor& editor) {
         return Availability{editor.status().computing, "nothing is running"};
@@ -111,6 +113,42 @@ void add_training_actions(ActionTable& table) {
       .checked = [](const Editor& editor) { return shows_training(editor); };
 }
 
+void add_writing_actions(ActionTable& table) {
+  const auto add = [&](const std::string& id, const std::string& label, const char* shortcut,
+                       std::function<void(Editor&)> run, std::function<std::string(const Editor&)> why_not) {
+    add_action(table, id, label, "Model/Write", shortcut, std::move(run),
+               [why_not = std::move(why_not)](const Editor& editor) {
+                 std::string why = why_not(editor);
+                 return Availability{why.empty(), std::move(why)};
+               });
+  };
+  const auto show_and = [](bool anew) {
+    return [anew](Editor& editor) {
+      if (!editor.panel_open("write")) show_panel(editor, "write", "Write", true);
+      editor.emit(BringToFront{"write"});
+      editor.emit(StartWriting{anew});
+    };
+  };
+  add("write.start", "Write after the text", "Ctrl+Enter", show_and(true),
+      [](const Editor& editor) { return why_not_written(editor.document()); });
+  add("write.go_on", "Go on writing", "", show_and(false), [](const Editor& editor) {
+    if (editor.writing.running) return std::string("it is being written");
+    const std::string why = why_not_written(editor.document());
+    return why.empty() ? why_not_continued(editor) : why;
+  });
+  add(
+      "write.stop", "Stop writing", "", [](Editor& editor) { editor.emit(StopWriting{}); },
+      [](const Editor& editor) {
+        return editor.writing.running ? std::string() : std::string("nothing is being written");
+      });
+  for (const Side side : {Side::a, Side::b})
+    add(
+        side == Side::a ? "write.take_a" : "write.take_b",
+        std::string("Take ") + side_name(side) + "'s text over into the input", "",
+        [side](Editor& editor) { take_over_writing(editor, side); },
+        [side](const Editor& editor) { return why_not_taken_over(editor, side); });
+}
+
 Action& add_device(ActionTable& table, const std::string& device, const std::string& label,
                    std::function<Availability(const Editor&)> enabled) {
   Action& action = add_action(
@@ -163,6 +201,7 @@ void add_model_actions(ActionTable& table, const DeviceList* devices) {
   add_run_actions(table);
   add_measuring_actions(table);
   add_training_actions(table);
+  add_writing_actions(table);
   for (const CatalogueEntry& entry : model_catalogue()) {
     add_action(table, "model.open." + entry.name, "Model: " + entry.name, "Model", "",
                [folder = entry.folder.string()](Editor& editor) { open_model(editor, folder); });

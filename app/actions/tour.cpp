@@ -71,6 +71,15 @@ bool sentence_typed(const TourState& begin, const Editor& editor) {
   return editor.document().kind == InputKind::text && input_changed(begin, editor);
 }
 
+bool text_written(const TourState& begin, const Editor& editor) {
+  return editor.writing.edition != begin.writing_edition && !editor.writing.sides[0].tokens.empty();
+}
+
+void open_bundled_decoder(Editor& editor) {
+  if (is_decoder(editor.document().scene_of(InputKind::text))) return show_kind(editor, InputKind::text);
+  if (open_model(editor, "smollm2")) open_text(editor, example_beginnings().front());
+}
+
 // Since the beginning of the step, to the end or until the user stopped it.
 bool trained(const TourState& begin, const Editor& editor) {
   const TrainingReport& report = editor.training;
@@ -82,7 +91,7 @@ bool exported(const TourState& begin, const Editor& editor) {
   return editor.status().written_figures > begin.written_figures;
 }
 
-constexpr std::array<TourStep, 9> all_steps = {{
+constexpr std::array<TourStep, 10> all_steps = {{
     {.title = "Open a picture",
      .text = "Click one of the examples, press {file.open}, or drop a photograph on the window.",
      .sentence_text = "Choose Picture, then click one of the examples, press {file.open}, or drop a "
@@ -97,6 +106,10 @@ constexpr std::array<TourStep, 9> all_steps = {{
      .sentence_text = "The marks show how much each word contributes to the sentence's embedding, here in "
                       "the last layer but one. Point at one: it lights up in Weights, too. Click one for its "
                       "own map, click it again to go back.",
+     .decoder_text =
+         "The marks show how much each token contributes to the likeliest next token. Point at one: "
+         "it lights up in Weights, too. Click one to see what comes after it, click it again to go "
+         "back.",
      .panel = "focus",
      .other_panel = "weights",
      .done = map_of_query_seen,
@@ -133,6 +146,19 @@ constexpr std::array<TourStep, 9> all_steps = {{
      .panel = "input",
      .other_panel = "focus",
      .done = sentence_typed},
+    {.title = "Let it write",
+     .text = "Decoders such as smollm2 go on with a text. Open one, then press Write, or {write.start}: "
+             "under A's "
+             "kernels and under B's, side by side. Softmax keeps every key and value; the state of a linear "
+             "kernel does not grow.",
+     .decoder_text =
+         "Press Write, or {write.start}: the model goes on with the text under A's kernels and under "
+         "B's, side by side. Softmax keeps every key and value; the state of a linear kernel does "
+         "not grow. Loss shows how little each token of the text was expected.",
+     .panel = "write",
+     .other_panel = "input",
+     .done = text_written,
+     .shortcut = TourShortcut{"Open smollm2", open_bundled_decoder}},
     {.title = "Train a kernel",
      .text = "Hedgehog's feature maps can learn softmax's weights, here from their start; the trained maps "
              "that come with the program stay. Press Start: it takes half a minute, on bundled sentences or "
@@ -155,10 +181,13 @@ constexpr std::array<TourStep, 9> all_steps = {{
 
 std::span<const TourStep> tour_steps() { return all_steps; }
 
-std::string tour_text(const TourStep& step, InputKind kind, const std::vector<Action>& actions) {
+std::string tour_text(const TourStep& step, InputKind kind, const std::vector<Action>& actions,
+                      const bool decoder) {
   std::string text;
-  const bool differs = kind == InputKind::text && *step.sentence_text != '\0';
-  std::string_view rest = differs ? step.sentence_text : step.text;
+  const bool of_text = kind == InputKind::text;
+  std::string_view rest = of_text && decoder && *step.decoder_text != '\0' ? step.decoder_text
+                          : of_text && *step.sentence_text != '\0'         ? step.sentence_text
+                                                                           : step.text;
   while (!rest.empty()) {
     const std::size_t open = rest.find('{');
     text += rest.substr(0, open);
@@ -179,6 +208,7 @@ void go_to_tour_step(Editor& editor, std::optional<TourState>& tour, std::size_t
                    .start = editor.document(),
                    .written_figures = editor.status().written_figures,
                    .training_seconds = editor.training.seconds,
+                   .writing_edition = editor.writing.edition,
                    .done = false};
   const std::string panel = all_steps.at(step).panel;
   if (panel.empty()) return;

@@ -226,6 +226,9 @@ double type_key(BenchSession& session, int turn) {
 
 void run_interact(const InteractOptions& options) {
   BenchSession session(options.window);
+  if (session.document().scene().model && session.document().scene().model->capture)
+    throw UsageError("bench interact", "waits for focus maps, which a capture does not have",
+                     "use bench browse for captures");
   session.frame();
   const double first_frame = process_age_ms();
   session.until([&] { return focus_is_current(session); });
@@ -347,7 +350,10 @@ struct BrowseOptions {
 void run_browse(const BrowseOptions& options) {
   BenchSession session(options.window);
   const ModelInfo& model = session.model("bench browse");
+  session.frame();
+  const double first_frame = process_age_ms();
   show_weights(session);
+  const double first_weights = process_age_ms();
   const double one_layer = resident_mb();
   std::vector<double> opened, pan, pan_cpu;
   for (int layer = 0; layer < model.layers; ++layer) {
@@ -365,6 +371,8 @@ void run_browse(const BrowseOptions& options) {
   const double all_heads = resident_mb();
   const ordered_json result = {{"tokens", static_cast<double>(session.results().any()->tokens.size())},
                                {"heads", static_cast<double>(model.layers) * model.heads},
+                               {"first_frame_ms", summary_json({first_frame})},
+                               {"first_weights_ms", summary_json({first_weights})},
                                {"open_head_ms", summary_json(opened)},
                                {"all_heads_ms", overview},
                                {"pan_frame_ms", summary_json(pan)},

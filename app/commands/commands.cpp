@@ -17,12 +17,14 @@ void add_commands(CLI::App& program, const std::string& command_line) {
   add_kernels_command(program);
   add_attend_command(program);
   add_run_command(program);
+  add_generate_command(program);
   add_tokenize_command(program);
   add_figure_command(program, command_line);
   add_reproduce_command(program);
   add_kl_command(program);
   add_distill_command(program, command_line);
   add_finetune_command(program, command_line);
+  add_train_command(program, command_line);
   add_evaluate_command(program);
   add_recall_command(program);
   add_flops_command(program);
@@ -34,6 +36,7 @@ void add_commands(CLI::App& program, const std::string& command_line) {
   add_bench_model(*bench);
   add_bench_scaling(*bench);
   add_bench_heads(*bench);
+  add_bench_generate(*bench);
   add_fetch_command(program);
   add_doctor_command(program);
   add_shell_file_commands(program);

@@ -47,12 +47,14 @@ void add_window_options(CLI::App& program, WindowOptions& options);
 void add_kernels_command(CLI::App& program);
 void add_attend_command(CLI::App& program);
 void add_run_command(CLI::App& program);
+void add_generate_command(CLI::App& program);
 void add_tokenize_command(CLI::App& program);
 void add_figure_command(CLI::App& program, const std::string& command_line);
 void add_reproduce_command(CLI::App& program);
 void add_kl_command(CLI::App& program);
 void add_distill_command(CLI::App& program, const std::string& command_line);
 void add_finetune_command(CLI::App& program, const std::string& command_line);
+void add_train_command(CLI::App& program, const std::string& command_line);
 void add_evaluate_command(CLI::App& program);
 void add_recall_command(CLI::App& program);
 void add_flops_command(CLI::App& program);
@@ -66,6 +68,7 @@ void add_bench_kernels(CLI::App& bench);
 void add_bench_model(CLI::App& bench);
 void add_bench_scaling(CLI::App& bench);
 void add_bench_heads(CLI::App& bench);
+void add_bench_generate(CLI::App& bench);
 
 // Opens a figure that `figure` has drawn in the window: the input of its command with its model, kernels,
 // layer, head, query and target, as one undoable step, and brings the panel that shows its kind to the front.

@@ -7,6 +7,8 @@
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
 #include "app/commands/training.h"
+#include "engine/measure/answers.h"
+#include "engine/measure/perplexity.h"
 #include "engine/training/loop/option_fields.h"
 #include "engine/training/tasks/evaluate.h"
 
@@ -19,13 +21,104 @@ struct EvaluateOptions {
   CommonOptions common;
   std::string data, classes, boxes;
   EvaluateRequest request;
+  bool perplexity = false, rouge = false;
+  PerplexityRequest windows;
+  AnswersRequest answers;
 };
+
+ordered_json adapters_json(const std::vector<AdapterInfo>& adapters) {
+  ordered_json list = ordered_json::array();
+  for (const auto& adapter : adapters) list.push_back({{"name", adapter.name}, {"hash", adapter.hash}});
+  return list;
+}
+
+void print_perplexity(const PerplexityOutcome& outcome, const bool json) {
+  if (json) {
+    const ordered_json document = {{"tokens", outcome.tokens},
+                                   {"nll", outcome.nll},
+                                   {"standard_error", number_or_null(outcome.standard_error)},
+                                   {"perplexity", outcome.perplexity},
+                                   {"windows", outcome.windows},
+                                   {"device", outcome.device},
+                                   {"dtype", outcome.dtype},
+                                   {"adapters", adapters_json(outcome.adapters)},
+                                   {"notes", outcome.notes}};
+    fmt::print("{}\n", document.dump(2));
+    return;
+  }
+  print_table({{"perplexity", fmt::format("{:.2f}", outcome.perplexity), ""},
+               {"loss", fmt::format("{:.4f}", outcome.nll),
+                fmt::format("nats a token, ± {:.4f} over windows", outcome.standard_error)},
+               {"tokens", std::to_string(outcome.tokens), "scored"},
+               {"windows", std::to_string(outcome.windows), outcome.schedule.summary()}},
+              "lrl");
+}
+
+void run_perplexity(EvaluateOptions& options) {
+  CommonOptions common = options.common;
+  if (common.model.empty()) common.model = "smollm2";
+  const RunRequest run = make_request(common, InputKind::text);
+  PerplexityRequest& request = options.windows;
+  request.model_folder = run.model_folder;
+  request.adapters = run.adapters;
+  request.schedule = run.schedule;
+  request.execution = run.execution;
+  request.data = options.data;
+  PerplexityOutcome outcome;
+  {
+    ProgressBar bar("windows");
+    outcome = measure_perplexity(
+        request, [&](const std::int64_t done, const std::int64_t total) { bar.show(done, total); });
+  }
+  print_perplexity(outcome, options.common.json);
+}
+
+void print_answers(const AnswersOutcome& outcome, const bool json) {
+  if (json) {
+    const ordered_json document = {{"rouge1", outcome.mean.rouge1},
+                                   {"rouge2", outcome.mean.rouge2},
+                                   {"rougeL", outcome.mean.rougeL},
+                                   {"items", outcome.items},
+                                   {"device", outcome.device},
+                                   {"dtype", outcome.dtype},
+                                   {"adapters", adapters_json(outcome.adapters)},
+                                   {"notes", outcome.notes}};
+    fmt::print("{}\n", document.dump(2));
+    return;
+  }
+  const auto score = [](const double share) { return fmt::format("{:.2f}", 100 * share); };
+  print_table({{"ROUGE-1", score(outcome.mean.rouge1), "F1 of words, %"},
+               {"ROUGE-2", score(outcome.mean.rouge2), "of pairs of words"},
+               {"ROUGE-L", score(outcome.mean.rougeL), "of the longest common subsequence"},
+               {"answers", std::to_string(outcome.items), outcome.schedule.summary()}},
+              "lrl");
+}
+
+void run_answers(EvaluateOptions& options) {
+  CommonOptions common = options.common;
+  if (common.model.empty()) common.model = "smollm2";
+  const RunRequest run = make_request(common, InputKind::text);
+  AnswersRequest& request = options.answers;
+  request.model_folder = run.model_folder;
+  request.adapters = run.adapters;
+  request.schedule = run.schedule;
+  request.execution = run.execution;
+  request.data = options.data;
+  request.column = options.request.columns.text;
+  request.header = options.request.header;
+  request.limit = options.request.limit;
+  if (options.windows.limit > 0) request.tokens = options.windows.limit;
+  AnswersOutcome outcome;
+  {
+    ProgressBar bar("answers");
+    outcome = measure_answers(
+        request, [&](const std::int64_t done, const std::int64_t total) { bar.show(done, total); });
+  }
+  print_answers(outcome, options.common.json);
+}
 
 ordered_json outcome_json(const EvaluateOutcome& outcome) {
   ordered_json pointing;
-  ordered_json adapters = ordered_json::array();
-  for (const auto& adapter : outcome.adapters)
-    adapters.push_back({{"name", adapter.name}, {"hash", adapter.hash}});
   ordered_json document = {{"items", outcome.items},
                            {"top1", outcome.top1},
                            {"top5", outcome.top5},
@@ -38,7 +131,7 @@ ordered_json outcome_json(const EvaluateOutcome& outcome) {
     document["pointing_empty"] = outcome.pointing->empty_focus_maps;
   }
   document["pointing"] = pointing;
-  document["adapters"] = adapters;
+  document["adapters"] = adapters_json(outcome.adapters);
   document["notes"] = outcome.notes;
   return document;
 }
@@ -60,6 +153,8 @@ void print_outcome_table(const EvaluateOutcome& outcome, const bool texts) {
 }
 
 void run(EvaluateOptions& options) {
+  if (options.perplexity) return run_perplexity(options);
+  if (options.rouge) return run_answers(options);
   const bool texts = !std::filesystem::is_directory(options.data);
   const RunRequest run = make_request(options.common, texts ? InputKind::text : InputKind::image);
   EvaluateRequest& request = options.request;
@@ -87,7 +182,9 @@ void add_evaluate_command(CLI::App& program) {
   auto* command = program.add_subcommand(
       "evaluate",
       "top-1 and top-5 on an image folder, with --boxes the pointing game; accuracy, Matthews "
-      "correlation and F1 on a labelled table of texts");
+      "correlation and F1 on a labelled table of texts; with --perplexity a decoder's on a text, with "
+      "--rouge "
+      "its answers to the prompts of a table");
   const auto options = std::make_shared<EvaluateOptions>();
   EvaluateRequest& request = options->request;
   add_common_options(*command, options->common);
@@ -114,6 +211,37 @@ void add_evaluate_command(CLI::App& program) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_flag("--header", request.header, "text: skip the first line");
+  command->add_flag("--perplexity", options->perplexity,
+                    "decoders: how well each token of a text file is predicted from those before it");
+  PerplexityRequest& windows = options->windows;
+  command->add_option("--window", windows.window, "perplexity: tokens that are read together")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--stride", windows.stride,
+          "perplexity: tokens from one window to the next (default: --window); of windows that overlap "
+          "the new tokens are scored")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option(
+          "--tokens", windows.limit,
+          "perplexity: the first tokens of the file (default: all); rouge: of an answer, at most (100)")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--characters", windows.characters,
+                   "perplexity: the first characters of the file (default: all)")
+      ->check(CLI::NonNegativeNumber);
+  CLI::Option* const rouge =
+      command->add_flag("--rouge", options->rouge,
+                        "decoders: ROUGE-1, -2 and -L (F1) of greedy answers to the prompts of a table");
+  rouge->excludes(command->get_option("--perplexity"));
+  AnswersRequest& answers = options->answers;
+  command->add_option("--answer-column", answers.answer_column, "rouge: column of the reference answers")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--template", answers.prompt_template,
+                      "rouge: the text around a prompt, as \"Summarize this dialog:\\n{}\\n---\\nSummary:\"");
   command->callback([options] { run(*options); });
 }
 

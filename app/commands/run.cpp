@@ -29,6 +29,7 @@
 #include "engine/run/quantities/recorded_output.h"
 #include "engine/run/quantities/rollout.h"
 #include "engine/run/quantities/similar_heads.h"
+#include "engine/run/quantities/token_loss.h"
 #include "engine/run/quantities/weights.h"
 #include "engine/run/runner.h"
 
@@ -76,6 +77,7 @@ QuantityKeys keys_of(const std::set<std::string>& tensors, const RunOptions& opt
   if (tensors.contains("pixels")) keys.add(PixelsKey{});
   if (tensors.contains("logits")) keys.add(LogitsKey{});
   if (tensors.contains("hidden")) keys.add(HiddenStatesKey{});
+  if (tensors.contains("loss")) keys.add(TokenLossKey{});
   for (const HeadQuantityInfo& quantity : head_quantity_infos())
     if (tensors.contains(quantity.name)) keys.add(HeadTableKey{quantity.name});
   for (int layer = 0; layer < layers; ++layer) {

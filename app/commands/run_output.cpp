@@ -21,6 +21,7 @@
 #include "engine/run/quantities/recorded_output.h"
 #include "engine/run/quantities/rollout.h"
 #include "engine/run/quantities/similar_heads.h"
+#include "engine/run/quantities/token_loss.h"
 #include "engine/run/quantities/weights.h"
 
 namespace hydrascope::app {
@@ -248,7 +249,7 @@ std::string remarks(const LayerRun& layer) {
 
 const std::vector<std::string>& run_tensor_names() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> all = {"pixels", "logits", "hidden", "attention", "focus", "rollout"};
+    std::vector<std::string> all = {"pixels", "logits", "hidden", "attention", "focus", "rollout", "loss"};
     for (const HeadQuantityInfo& quantity : head_quantity_infos()) all.push_back(quantity.name);
     return all;
   }();
@@ -281,6 +282,8 @@ std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std:
   const RolloutResult* rollout = only<RolloutKey>(result);
   whole("pixels", only<PixelsKey>(result), "the model takes text");
   whole("logits", only<LogitsKey>(result), "the model has no classifier");
+  const TokenLoss* loss = only<TokenLossKey>(result);
+  whole("loss", loss ? &loss->loss : nullptr, "the model predicts no next token");
   whole("rollout", rollout ? &rollout->weights : nullptr, "there is no attention");
   for (const HeadQuantityInfo& quantity : head_quantity_infos()) {
     const HeadTable* table = result.quantities.find(HeadTableKey{quantity.name});
@@ -341,7 +344,8 @@ void print_run(std::ostream& out, const RunResult& result) {
   } else if (result.predictions.empty()) {
     fmt::print(out, "{} has no classifier; {} tokens\n", result.model.name, result.tokens.size());
   } else {
-    fmt::print(out, "{}, {} tokens; most likely classes:\n", result.model.name, result.tokens.size());
+    fmt::print(out, "{}, {} tokens; most likely {}:\n", result.model.name, result.tokens.size(),
+               result.model.causal ? "next tokens" : "classes");
     std::size_t width = 0;
     const std::size_t shown = std::min(kShownPredictions, result.predictions.size());
     for (std::size_t i = 0; i < shown; ++i) width = std::max(width, result.predictions[i].label.size());

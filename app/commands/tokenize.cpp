@@ -1,11 +1,15 @@
 // hydrascope tokenize: token ids of the texts on standard input, a JSON list per line.
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
+#include <functional>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,13 +18,31 @@
 #include "app/commands/commands.h"
 #include "engine/base/error.h"
 #include "engine/models/model_info.h"
+#include "engine/models/tokenizer/byte_pair.h"
 #include "engine/models/tokenizer/wordpiece.h"
 
 namespace hydrascope::app {
 namespace {
 
+using Ids = std::vector<std::int32_t>;
+
+std::function<Ids(std::string_view)> encoder_of(const std::filesystem::path& folder) {
+  if (has_byte_pair(folder)) {
+    return [tokenizer = std::make_shared<const BytePair>(load_byte_pair(folder))](std::string_view line) {
+      Ids ids;
+      for (const BytePairToken& token : tokenizer->encode(line)) ids.push_back(token.id);
+      return ids;
+    };
+  }
+  return [tokenizer = std::make_shared<const WordPiece>(load_wordpiece(folder))](std::string_view line) {
+    const std::size_t tab = line.find('\t');
+    return tab == std::string_view::npos ? tokenizer->encode(line)
+                                         : tokenizer->encode(line.substr(0, tab), line.substr(tab + 1));
+  };
+}
+
 void tokenize(const std::string& model) {
-  const WordPiece tokenizer = load_wordpiece(resolve_model(model));
+  const auto encode = encoder_of(resolve_model(model));
   const std::string input{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
   const std::string_view text = input;
   fmt::memory_buffer output;
@@ -28,12 +50,7 @@ void tokenize(const std::string& model) {
   // for read_tsv. Lines end at \n only; nothing after the last \n is not a line.
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    const std::size_t tab = line.find('\t');
-    const auto ids = tab == std::string_view::npos
-                         ? tokenizer.encode(line)
-                         : tokenizer.encode(line.substr(0, tab), line.substr(tab + 1));
-    fmt::format_to(std::back_inserter(output), "[{}]\n", fmt::join(ids, ", "));
+    fmt::format_to(std::back_inserter(output), "[{}]\n", fmt::join(encode(text.substr(at, end - at)), ", "));
     at = end + 1;
   }
   const bool written = std::fwrite(output.data(), 1, output.size(), stdout) == output.size();
@@ -47,7 +64,9 @@ void add_tokenize_command(CLI::App& program) {
   auto* command =
       program.add_subcommand("tokenize", "Token ids of the texts on standard input, a text a line");
   command->footer(
-      "A tab within a line separates a pair. [CLS] and [SEP] are included; nothing is padded or cut.");
+      "What the tokenizer adds is included: [CLS] and [SEP] for a BERT, where a tab within a line separates "
+      "a "
+      "pair; a begin-of-text token for some decoders. Nothing is padded or cut.");
   const auto model = std::make_shared<std::string>("minilm");
   command
       ->add_option("--model", *model,

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/training/distributed/process_group.h"
+#include "engine/training/loop/option_fields.h"
 
 namespace hydrascope::app {
 namespace {
@@ -39,6 +41,7 @@ std::string line_of(const TrainingProgress& progress) {
   const HeldOut& held_out = progress.held_out;
   if (held_out.loss > 0) text += fmt::format("  held-out loss {:.4f}", held_out.loss);
   if (held_out.divergence > 0) text += fmt::format("  KL {:.4f}", held_out.divergence);
+  if (held_out.perplexity > 0) text += fmt::format("  perplexity {:.4g}", held_out.perplexity);
   if (held_out.accuracy > 0) text += fmt::format("  top-1 {:.2f} %", 100 * held_out.accuracy);
   if (progress.items_per_second > 0) text += fmt::format("  {:.1f} items/s", progress.items_per_second);
   if (progress.seconds_left > 0) text += fmt::format("  {} left", duration_text(progress.seconds_left));
@@ -164,6 +167,8 @@ void print_outcome(const TrainingOutcome& outcome, const bool json) {
                                      {"steps", outcome.steps},
                                      {"loss", outcome.final_loss},
                                      {"validation_loss", outcome.held_out.loss},
+                                     {"perplexity", outcome.held_out.perplexity},
+                                     {"perplexity_before", outcome.before.perplexity},
                                      {"accuracy", outcome.held_out.accuracy},
                                      {"accuracy_before", outcome.before.accuracy},
                                      {"matthews", outcome.held_out.matthews},
@@ -180,6 +185,9 @@ void print_outcome(const TrainingOutcome& outcome, const bool json) {
   if (held_out.accuracy > 0)
     fmt::print(", held-out top-1 {:.2f} % ({:.2f} before)", 100 * held_out.accuracy,
                100 * outcome.before.accuracy);
+  if (held_out.perplexity > 0)
+    fmt::print(", held-out perplexity {:.4g} ({:.4g} before)", held_out.perplexity,
+               outcome.before.perplexity);
   if (held_out.matthews != 0 || held_out.f1 > 0)
     fmt::print(", Matthews {:.4f}, F1 {:.4f}", held_out.matthews, held_out.f1);
   if (outcome.before.divergence > 0)
@@ -276,14 +284,26 @@ namespace {
 struct FinetuneOptions {
   CommonOptions common;
   OptionValues values = option_values(FinetuneRequest{});
+  std::set<std::string, std::less<>> given; // keys of the options on the command line
   bool dtype_given = false;
 };
 
 void run(const FinetuneOptions& options, const std::string& command_line) {
-  const bool pictures = std::filesystem::is_directory(options.values.get<std::string>("data"));
-  const RunRequest run = make_request(options.common, pictures ? InputKind::image : InputKind::text);
+  const auto& data = options.values.get<std::vector<std::string>>("data");
+  const bool pictures = std::filesystem::is_directory(data.front());
+  CommonOptions common = options.common;
+  const Objective asked = parse_objective(options.values.get<std::string>("objective"));
+  if (asked == Objective::next_token && common.model.empty()) common.model = "smollm2";
+  const RunRequest run = make_request(common, pictures ? InputKind::image : InputKind::text);
   TrainingRequest training = FinetuneRequest{};
-  set_options(training, options.values);
+  if (objective_for(asked, read_model_info(run.model_folder)) == Objective::next_token) {
+    training = next_token_request();
+    OptionValues given;
+    for (const std::string& key : options.given) given.set(key, options.values.value(key));
+    set_options(training, given);
+  } else {
+    set_options(training, options.values);
+  }
   auto& request = std::get<FinetuneRequest>(training);
   TrainingSettings& settings = request.settings;
   settings.model_folder = run.model_folder;
@@ -302,13 +322,20 @@ void run(const FinetuneOptions& options, const std::string& command_line) {
 } // namespace
 
 void add_finetune_command(CLI::App& program, const std::string& command_line) {
-  auto* command = program.add_subcommand(
-      "finetune", "train chosen layers and the classifier on labelled pictures or texts, with any schedule");
+  auto* command = program.add_subcommand("finetune",
+                                         "train chosen layers and the classifier on labelled pictures or "
+                                         "texts, or a decoder on running text, with "
+                                         "any schedule");
+  command->footer(
+      "Of decoders the defaults are --batch 8 --lr 1e-4 --epochs 2 --weight-decay 0.01 "
+      "--label-smoothing 0.");
   const auto options = std::make_shared<FinetuneOptions>();
   add_common_options(*command, options->common);
   add_training_options(*command, TrainingKind::finetune, options->values);
   command->callback([options, command, command_line] {
     options->dtype_given = command->count("--dtype") > 0;
+    for (const TrainingOption* option : help_options(TrainingKind::finetune))
+      if (command->count(option->name()) > 0) options->given.emplace(option->key);
     run(*options, command_line);
   });
 }

@@ -111,6 +111,10 @@ struct MeasureScaling {};
 struct StopScaling {};
 struct MeasureFolder {};
 struct StopFolder {};
+struct StartWriting { // after the document's text
+  bool anew = true;   // false: goes on with what is there
+};
+struct StopWriting {};
 struct StartTraining {
   TrainingStart how = TrainingStart::ask;
 };
@@ -126,6 +130,7 @@ using Command =
                  ExportEverything, CopyInput, CopyFigure, CopyNumbers, Paste, ShowFigure, NewSession,
                  ReopenLastSession, SaveSession, BringToFront, ResetLayout, RestoreArrangement, CancelRuns,
                  RunAgain, CheckMap, SaveMap, TimePasses, MeasureScaling, StopScaling, MeasureFolder,
-                 StopFolder, StartTraining, PauseTraining, StopTraining, ShowTraining, SaveTrainedAdapter>;
+                 StopFolder, StartWriting, StopWriting, StartTraining, PauseTraining, StopTraining,
+                 ShowTraining, SaveTrainedAdapter>;
 
 } // namespace hydrascope::app

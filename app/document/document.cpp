@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/run/quantities/last_token.h"
 
 namespace hydrascope::app {
 
@@ -65,6 +66,17 @@ void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info) {
   scene.key.reset();
 }
 
+bool is_decoder(const Scene& scene) { return scene.model && scene.model->causal; }
+
+std::int64_t row_query(const Scene& scene) {
+  if (!scene.default_query && scene.query) return *scene.query;
+  return is_decoder(scene) ? last_token : 0;
+}
+
+std::int64_t row_query(const Scene& scene, const RunResult& run) {
+  return token_index(row_query(scene), std::ssize(run.tokens));
+}
+
 bool is_capture(const Scene& scene) { return scene.model && scene.model->capture; }
 
 std::set<MapKind> shown_maps(const Document& document) {
@@ -106,6 +118,14 @@ KernelSpec detail_kernel(const Document& document) {
   return document.scene().detail_kernel.value_or(selected_kernel(document));
 }
 
+std::string setup_key(const Scene& scene, Side side) {
+  std::string key = scene.model_folder.string() + (scene.adapters.automatic ? "\nautomatic" : "\nexplicit");
+  for (const auto& file : scene.adapters.files) key += "\n" + file.string();
+  for (const KernelSpec& kernel : scene.schedules[static_cast<std::size_t>(side)].layers)
+    key += "\n" + kernel.text();
+  return key;
+}
+
 LayerShape layer_shape(const Document& document, const RunResult* run) {
   LayerShape shape;
   shape.device = document.execution.device;
@@ -116,6 +136,7 @@ LayerShape layer_shape(const Document& document, const RunResult* run) {
   shape.heads = std::max(model.heads, 1);
   shape.head_width = model.width / shape.heads;
   shape.has_mask = model.input == InputKind::text && !scene.hidden_tokens.empty();
+  shape.causal = model.causal;
   if (const auto& capture = model.capture) {
     shape.has_layer_input = false;
     shape.cross = capture->queries > 0;

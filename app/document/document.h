@@ -15,6 +15,7 @@
 #include "app/views/selection.h"
 #include "app/views/table_views.h"
 #include "app/views/weights_view.h"
+#include "app/views/writing_view.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {
@@ -71,6 +72,7 @@ struct Document {
   std::shared_ptr<const PictureFolder> folder; // null if none is open
   bool wrong_first = false;                    // order of its pictures: wrong predictions first
   ViewOptions view;
+  WritingOptions writing;
   ExecutionOptions execution;
   std::size_t session = 0; // index of its session in the Editor, so that undo restores the session's file
   std::string layout = "explore";      // arrangement of the panels; see layouts.h
@@ -92,6 +94,13 @@ const Schedule& edited_schedule(const Document& document);
 bool same_input(const RunInput& left, const RunInput& right);
 std::string input_name(const RunInput& input); // the file name, or the sentence
 
+// The query of panels that show the row of one token: the chosen one; by default, and of all tokens, the one
+// that the prediction is read from, which is the class token or a decoder's last token (last_token).
+std::int64_t row_query(const Scene& scene);
+// Its index among the run's tokens.
+std::int64_t row_query(const Scene& scene, const RunResult& run);
+bool is_decoder(const Scene& scene);
+
 // Whether recorded attention takes the place of a model.
 bool is_capture(const Scene& scene);
 // The maps side by side in the Focus panel: of a capture attention in place of focus, which needs a model.
@@ -109,6 +118,10 @@ KernelSpec compared_kernel(const Document& document, int position);
 KernelSpec selected_kernel(const Document& document);
 // The kernel of the Tokens and Vectors panels: the chosen one or the selected layer's own.
 KernelSpec detail_kernel(const Document& document);
+
+// Model, adapters and a side's schedule, as a key: two scenes with the same one give the same results on the
+// same input with nothing hidden and nothing muted.
+std::string setup_key(const Scene& scene, Side side);
 
 // The shape of attention in the layers of the open model; all ones without a model. `run`: the newest of this
 // scene, or null. Without a run of this model the number of tokens follows from pre-processing (pictures) or

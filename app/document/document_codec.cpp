@@ -165,6 +165,16 @@ void describe(Fields& fields, S& view) {
   fields("whole_words", view.tokens.whole_words);
 }
 
+template <typename Fields, Is<WritingOptions> S>
+void describe(Fields& fields, S& writing) {
+  constexpr double hottest = 2, least_share = 0.01;
+  fields("temperature", writing.temperature, Bounds{.least = 0, .most = hottest});
+  fields("top_p", writing.top_p, Bounds{.least = least_share, .most = 1});
+  fields("seed", writing.seed);
+  fields("tokens", writing.tokens, Bounds{.least = 1});
+  fields("follow", writing.follow);
+}
+
 template <typename Fields, Is<Scene> S>
 void describe(Fields& fields, S& scene) {
   fields("input", scene.input);
@@ -233,6 +243,7 @@ void describe(Fields& fields, S& document) {
   fields("folder", document.folder);
   fields("wrong_first", document.wrong_first);
   fields("view", document.view);
+  fields("writing", document.writing);
   fields("execution", document.execution);
   fields("layout", document.layout);
   fields("closed_panels", document.closed_panels);

@@ -114,6 +114,7 @@ struct WindowStatus {
   std::size_t written_figures = 0; // files and folders of figures written so far
   // Revision of the document whose focus maps are in front and not empty, for the tour; 0: none.
   std::uint64_t focus_map_seen = 0;
+  std::int64_t tokens = 0;               // of the newest run of the input that is shown; 0: none
   std::set<std::string> panels_in_front; // ids of the panels drawn in the last frame
   bool has_last_session = false;         // the state at the last exit is known
   std::string no_picture_clipboard;      // why pictures cannot be copied or pasted; empty if they can
@@ -177,6 +178,7 @@ public:
   ScalingCurves scaling;   // time against N
   FolderMeasures folder;   // A's schedule compared with softmax on each picture of a folder
   TrainingReport training; // the running or last training
+  Writing writing;         // after the document's text, or after that of a document before
   TrainingForm training_form;
 
   // ---- The source of a kernel `phi`

@@ -122,10 +122,13 @@ void select_default_query(Editor& editor) {
   });
 }
 
-std::string why_not_hidden(const Document& document, std::int64_t token) {
+std::string why_not_hidden(const Editor& editor, std::int64_t token) {
+  const Document& document = editor.document();
   const Scene& scene = document.scene();
   if (!scene.model || !scene.input) return "nothing is open";
   if (is_capture(scene)) return "a capture holds no model that could run without it";
+  if (scene.model->causal)
+    return token + 1 == editor.status().tokens ? "the next token is predicted from the last one" : "";
   const bool image = document.kind == InputKind::image;
   if (token < (image ? scene.model->prefix_tokens : 1))
     return image ? "only patches can be hidden" : "the result is read from [CLS]";
@@ -145,7 +148,7 @@ void hide_tokens(Editor& editor, std::int64_t first, std::int64_t count, bool hi
       const auto at = std::ranges::lower_bound(tokens, token);
       const bool there = at != tokens.end() && *at == token;
       if (there && !hidden) tokens.erase(at);
-      if (!there && hidden && why_not_hidden(document, token).empty()) tokens.insert(at, token);
+      if (!there && hidden && why_not_hidden(editor, token).empty()) tokens.insert(at, token);
     }
   });
 }

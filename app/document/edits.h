@@ -56,6 +56,7 @@ void choose_device(Editor& editor, const std::string& device);
 
 std::vector<std::filesystem::path> example_pictures(); // the installed ones, sorted by name; may be empty
 const std::vector<std::string>& example_sentences();
+const std::vector<std::string>& example_beginnings(); // for decoders
 
 // ---- Kernels
 
@@ -109,7 +110,7 @@ void select_target(Editor& editor, const Target& target);
 
 // ---- Hidden tokens: patches painted over, word pieces masked
 
-std::string why_not_hidden(const Document& document, std::int64_t token); // "" = it can be hidden
+std::string why_not_hidden(const Editor& editor, std::int64_t token); // "" = it can be hidden
 // Tokens that cannot be hidden are skipped.
 void hide_tokens(Editor& editor, std::int64_t first, std::int64_t count, bool hidden);
 bool is_hidden(const Document& document, std::int64_t token);

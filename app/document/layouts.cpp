@@ -15,7 +15,7 @@ const std::vector<LayoutInfo>& layout_infos() {
       {.id = "text",
        .title = "Text",
        .shortcut = "Alt+3",
-       .open = {"input", "kernels", "focus", "tokens", "weights", "layers", "predictions"}},
+       .open = {"input", "kernels", "focus", "loss", "write", "tokens", "weights", "layers", "predictions"}},
       {.id = "measure",
        .title = "Measure",
        .shortcut = "Alt+4",

@@ -380,4 +380,13 @@ const std::vector<std::string>& example_sentences() {
   return sentences;
 }
 
+const std::vector<std::string>& example_beginnings() {
+  static const std::vector<std::string> beginnings = {
+      "The capital of France is",
+      "Once upon a time, a hedgehog and a porcupine met at a well. The hedgehog said:",
+      "When Mary and John went to the shop, John gave a bag of apples to",
+  };
+  return beginnings;
+}
+
 } // namespace hydrascope::app

@@ -7,6 +7,7 @@
 
 #include "app/document/document_codec.h"
 #include "app/document/json_codec.h"
+#include "app/document/writing_codec.h"
 #include "app/version.h"
 #include "engine/base/capture.h"
 #include "engine/base/error.h"
@@ -155,6 +156,7 @@ struct StoredSession {
   std::optional<Lesson> lesson;
   Document document;
   std::vector<StoredModel> models;
+  std::optional<StoredWriting> writing;
   std::optional<std::string> arrangement, copy_of;
   bool changed = false;
 };
@@ -166,6 +168,7 @@ void describe(Fields& fields, S& session) {
   fields("lesson", session.lesson);
   fields("document", session.document);
   fields("models", session.models);
+  fields("writing", session.writing);
   fields("arrangement", session.arrangement);
   fields("copy_of", session.copy_of);
   fields("changed", session.changed);
@@ -181,6 +184,7 @@ StoredSession stored(const Session& session, const WriteContext& context) {
     if (!scene.model || hash == session.model_hashes.end()) continue;
     stored.models.push_back({scene.model->name, context.reference(scene.model_folder), hash->second});
   }
+  if (!session.writing.empty()) stored.writing = stored_writing(session.writing, session.document);
   if (!session.arrangement.empty()) stored.arrangement = session.arrangement;
   if (!session.file.empty()) stored.copy_of = fs::absolute(session.file).string();
   stored.changed = session.changed;
@@ -336,6 +340,7 @@ ReadSession read_session(std::string_view text, const fs::path& file, const Relo
         result.session.model_hashes[scene.model_folder] = model.sha256;
     }
   }
+  if (stored.writing) result.session.writing = read_writing(*stored.writing, stored.document, context.notes);
   result.session.document = std::move(stored.document);
   result.session.lesson = std::move(stored.lesson);
   result.session.arrangement = stored.arrangement.value_or("");

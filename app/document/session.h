@@ -35,6 +35,7 @@ struct Lesson {
 struct Session {
   Document document;
   std::optional<Lesson> lesson;
+  Writing writing;            // empty: nothing was written
   std::string arrangement;    // of the panels, in Dear ImGui's format; empty: the layout's own
   ModelHashes model_hashes;   // of the document's models, as far as known
   std::filesystem::path file; // of an automatic copy: the file of the original session

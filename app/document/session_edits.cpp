@@ -39,6 +39,9 @@ void apply(Editor& editor, const IncompleteSession& incomplete) {
   const bool in_file =
       !file.empty() && !(incomplete.copy && session.changed) && incomplete.read.missing.empty();
   if (in_file) editor.session_of(editor.document()).saved = editor.document();
+  const std::uint64_t edition = editor.writing.edition;
+  editor.writing = session.writing;
+  editor.writing.edition = edition + 1; // what shows it draws it anew
   if (!session.arrangement.empty()) editor.emit(RestoreArrangement{session.arrangement});
   if (bundled) editor.emit(ResetLayout{}); // the lesson's text says where to look
   for (const auto& [folder, hash] : session.model_hashes) editor.model_hashes[folder] = hash;
@@ -173,6 +176,7 @@ void start_new_session(Editor& editor) {
   }
   for (std::string& problem : problems) editor.say(Severity::error, std::move(problem));
   fresh.session = editor.add_session({});
+  editor.writing = {};
   editor.change("New session", [&](Document& document) { document = std::move(fresh); });
   editor.emit(ResetLayout{});
 }
@@ -181,6 +185,7 @@ Session present_session(const Editor& editor, std::string arrangement) {
   const SessionFile& session = editor.session();
   return {.document = editor.document(),
           .lesson = session.lesson_closed ? std::nullopt : session.lesson,
+          .writing = editor.writing,
           .arrangement = std::move(arrangement),
           .model_hashes = editor.model_hashes,
           .file = session.file,

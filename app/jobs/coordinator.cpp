@@ -78,9 +78,9 @@ void Coordinator::follow(const std::filesystem::path& file, std::uint64_t editio
   edition_ = edition;
 }
 
-RequestKey Coordinator::request_of(const Document& document, Side side) const {
-  RequestKey key{.request = {}, .settings = request_key(document, side)};
-  key.request = key.settings;
+RequestKey Coordinator::request_of(const Document& document, Side side, const Document* typed) const {
+  RequestKey key{.request = request_key(document, side), .settings = {}};
+  key.settings = typed == nullptr ? key.request : request_key(*typed, side);
   const AdapterChoice& adapters = document.scene().adapters;
   if (!adapters.automatic && std::ranges::count(adapters.files, followed_) > 0)
     key.request += "\nedition " + std::to_string(edition_);
@@ -95,7 +95,8 @@ void Coordinator::submit(Lane& lane, Side side, const Document& document, Result
   worker_->submit(std::move(request), static_cast<int>(side));
 }
 
-void Coordinator::update(const Document& document, const Requested& requested, double now) {
+void Coordinator::update(const Document& document, const Requested& requested, double now,
+                         const Document* typed) {
   const bool was_computing = computing();
   const bool both = document.view.shown != Shown::a;
   settled_ = true;
@@ -110,7 +111,7 @@ void Coordinator::update(const Document& document, const Requested& requested, d
       lane.timed_request.clear();
       continue;
     }
-    const RequestKey request = request_of(document, side);
+    const RequestKey request = request_of(document, side, typed);
     if (lane.timed_request != request.request) lane.timed_request.clear();
     store.update(request, all_of(requested), now);
     if (store.blocked()) {

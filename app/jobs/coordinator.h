@@ -25,7 +25,10 @@ public:
   bool drain(std::vector<std::string>& errors);
   // Submits what the document and the open panels want and what is neither delivered nor pending; stops what
   // is no longer requested. Results of another model or kind of input are dropped at once.
-  void update(const Document& document, const Requested& requested, double now);
+  // `typed`: the document with the text as it was typed, which `document` goes on with while a decoder
+  // writes; null: it is that itself. Results of a shorter text under the same settings do not count as stale.
+  void update(const Document& document, const Requested& requested, double now,
+              const Document* typed = nullptr);
 
   // A file whose content changes while the document goes on naming it: with every new edition what was run
   // with the last one is run again. Until then the old results do not count as stale.
@@ -63,7 +66,7 @@ private:
     int timed_passes = 0;
   };
   void stop(Lane& lane);
-  RequestKey request_of(const Document& document, Side side) const;
+  RequestKey request_of(const Document& document, Side side, const Document* typed = nullptr) const;
   void submit(Lane& lane, Side side, const Document& document, ResultStore::Pending run);
 
   Worker* worker_;

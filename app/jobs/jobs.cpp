@@ -11,6 +11,7 @@ namespace hydrascope::app {
 Jobs::Jobs(const std::function<void()>& wake, const std::shared_ptr<ModelStore>& models)
     : scaling(wake),
       training(wake, models),
+      writing(wake, models),
       folder(wake, models),
       fetch(wake),
       maps(wake),
@@ -18,12 +19,14 @@ Jobs::Jobs(const std::function<void()>& wake, const std::shared_ptr<ModelStore>&
 
 bool Jobs::update(Editor& editor, bool interactive_run) {
   const bool typed = maps.update(editor);
-  const bool checked = check_.update(editor, interactive_run);
-  const bool measured = scaling.update(editor, interactive_run);
-  const bool folder_measured = folder.update(editor, interactive_run || editor.scaling.running);
-  const bool trained = training.update(editor, interactive_run || editor.scaling.running);
+  const bool written = writing.update(editor, interactive_run);
+  const bool awaited = interactive_run || editor.writing.running; // by the user, who looks on
+  const bool checked = check_.update(editor, awaited);
+  const bool measured = scaling.update(editor, awaited);
+  const bool folder_measured = folder.update(editor, awaited || editor.scaling.running);
+  const bool trained = training.update(editor, awaited || editor.scaling.running);
   fetch.update(editor);
-  return typed || checked || measured || folder_measured || trained;
+  return typed || written || checked || measured || folder_measured || trained;
 }
 
 void Jobs::shut_down(Editor& editor) { training.shut_down(editor); }
@@ -36,6 +39,9 @@ std::vector<JobState> running_jobs(const Editor& editor) {
                                           training.paused ? ", paused" : ""),
                       .details = training_progress_text(training),
                       .paused = training.paused});
+  if (const Writing& writing = editor.writing; writing.running)
+    states.push_back({.text = fmt::format("writing, {} tokens", writing.sides[0].tokens.size()),
+                      .details = "waits while the model runs for another panel"});
   const ScalingCurves& scaling = editor.scaling;
   if (scaling.running)
     states.push_back({.text = fmt::format("time against N {:.0f} %", 100 * scaling.progress),

@@ -10,6 +10,7 @@
 #include "app/jobs/model_fetch.h"
 #include "app/jobs/scaling_run.h"
 #include "app/jobs/training_job.h"
+#include "app/jobs/writing_job.h"
 
 namespace hydrascope::app {
 
@@ -27,12 +28,13 @@ public:
 
   ScalingRun scaling;
   TrainingJob training;
+  WritingJob writing;
   FolderMeasure folder;
   ModelFetch fetch;
   MapChecks maps;
 
-  // Once per frame: takes the results into the editor, and pauses the jobs during an interactive run. Returns
-  // whether anything changed.
+  // Once per frame: takes the results into the editor, and pauses the jobs during an interactive run, and
+  // most of them while a decoder writes. Returns whether anything changed.
   bool update(Editor& editor, bool interactive_run);
   // Before the program ends: stops the training with a checkpoint.
   void shut_down(Editor& editor);

@@ -73,12 +73,23 @@ const sockaddr* as_address(const sockaddr_un& address) {
 
 Descriptor new_socket() { return Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
 
+// The folder of the usual socket lies where everybody may write: another user's would hand over what is sent.
+void require_own(const fs::path& folder) {
+  struct stat facts {};
+  if (lstat(folder.c_str(), &facts) != 0)
+    throw Error(folder.string(), system_reason(), "choose another place with --socket");
+  if (!S_ISDIR(facts.st_mode) || facts.st_uid != geteuid() || (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    throw Error(folder.string(), "is not a folder that you alone may write to",
+                "remove it, or choose another place with --socket");
+}
+
 // A socket that only this user's processes can connect to.
 Descriptor listening_socket(const fs::path& path) {
   const sockaddr_un address = address_of(path);
   std::error_code failure;
   if (fs::create_directories(path.parent_path(), failure))
     fs::permissions(path.parent_path(), fs::perms::owner_all, failure);
+  if (path == usual_socket()) require_own(path.parent_path());
   if (fs::exists(fs::symlink_status(path, failure))) {
     const Descriptor probe = new_socket();
     if (connect(probe.number(), as_address(address), sizeof address) == 0)

@@ -20,6 +20,11 @@ std::string input_key(const RunInput& input) {
   return fmt::format("text {}:{} {}", text.text.size(), text.text, text.pair.value_or("\x01"));
 }
 
+std::int64_t text_bytes(const Scene& scene) {
+  const auto* text = scene.input ? std::get_if<TextInput>(&*scene.input) : nullptr;
+  return text == nullptr ? 0 : std::ssize(text->text);
+}
+
 } // namespace
 
 VectorsKey queries_and_keys(const Document& document) {
@@ -44,10 +49,20 @@ bool can_run(const Document& document) {
 std::int64_t expected_tokens(const Document& document) {
   const ModelInfo& model = *document.scene().model;
   if (model.capture) return model.capture->tokens;
+  if (model.causal) // a token is a byte at least; one may stand before all
+    return std::min<std::int64_t>(model.max_tokens, text_bytes(document.scene()) + 1);
   if (model.input == InputKind::text) return model.max_tokens;
   const std::int64_t side =
       document.execution.image_size.value_or(model.image_size) / std::max(model.patch_size, 1);
   return side * side + model.prefix_tokens;
+}
+
+std::int64_t likely_tokens(const Document& document) {
+  constexpr std::int64_t bytes_a_token = 3; // of a byte-level vocabulary, in most languages and in code
+  const Scene& scene = document.scene();
+  return is_decoder(scene)
+             ? std::min<std::int64_t>(scene.model->max_tokens, text_bytes(scene) / bytes_a_token)
+             : expected_tokens(document);
 }
 
 double expected_bytes(const Document& document, const Requested& requested) {
@@ -57,14 +72,6 @@ double expected_bytes(const Document& document, const Requested& requested) {
   const std::int64_t tokens = expected_tokens(document);
   return std::max(estimated_bytes(requested.first, model, tokens),
                   estimated_bytes(requested.then, model, tokens));
-}
-
-std::string setup_key(const Scene& scene, Side side) {
-  std::string key = scene.model_folder.string() + (scene.adapters.automatic ? "\nautomatic" : "\nexplicit");
-  for (const auto& file : scene.adapters.files) key += "\n" + file.string();
-  for (const KernelSpec& kernel : scene.schedules[static_cast<std::size_t>(side)].layers)
-    key += "\n" + kernel.text();
-  return key;
 }
 
 std::string request_key(const Document& document, Side side) {

@@ -30,10 +30,6 @@ std::string request_key(const Document& document, Side side);
 // seen.
 std::string subject_key(const Document& document);
 
-// The part of it that does not depend on the input: model, adapters and a schedule. Two scenes with the same
-// key give the same results on the same input with nothing hidden and nothing muted.
-std::string setup_key(const Scene& scene, Side side);
-
 // Throws Error if the scene has no input or no model; ask can_run first.
 RunRequest make_run_request(const Document& document, Side side, const QuantityKeys& quantities,
                             std::uint64_t generation);
@@ -43,6 +39,8 @@ RunRequest folder_request(const Document& document);
 
 // Before a run has said it: how many tokens the input will have at most.
 std::int64_t expected_tokens(const Document& document);
+// About how many, to decide whether matrices are shown whole.
+std::int64_t likely_tokens(const Document& document);
 // What a run for all that is requested takes beside the model, from above; 0 without a model.
 double expected_bytes(const Document& document, const Requested& requested);
 

@@ -14,8 +14,9 @@ namespace hydrascope::app {
 // What results depend on.
 struct RequestKey {
   std::string request;
-  std::string
-      settings; // the same but for the edition of a file that is rewritten while the document names it
+  // The same but for the edition of a file that is rewritten while the document names it, and for the text
+  // that a decoder writes after the document's.
+  std::string settings;
 
   bool operator==(const RequestKey&) const = default;
 };

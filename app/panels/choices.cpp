@@ -26,7 +26,7 @@ std::string token_name(const RunResult& run, std::int64_t token) {
   }
   if (token < 0 || static_cast<std::size_t>(token) >= run.tokens.size())
     return fmt::format("token {}", token);
-  return fmt::format("“{}”", run.tokens[static_cast<std::size_t>(token)].text);
+  return fmt::format("“{}”", token_text(run, static_cast<std::size_t>(token)));
 }
 
 std::string query_name(const RunResult& run) {
@@ -57,6 +57,9 @@ void head_combo(Editor& editor, float width) {
     ImGui::SameLine(0, 6);
     const HeadChoice choice{.head = head, .fusion = scene.head.fusion};
     if (ImGui::Selectable(choice.text().c_str(), scene.head.head == head)) select_head(editor, choice);
+    if (const std::string shares = shares_keys_text(*scene.model, head);
+        !shares.empty() && ImGui::IsItemHovered())
+      text_tooltip(shares);
     ImGui::PopID();
   }
   ImGui::EndCombo();
@@ -144,7 +147,8 @@ void patch_entry(Editor& editor, const RunResult& run) {
 
 void word_entries(Editor& editor, const RunResult& run) {
   const Scene& scene = editor.document().scene();
-  for (std::int64_t token = 1; token < static_cast<std::int64_t>(run.tokens.size()); ++token) {
+  const std::int64_t first = run.model.causal ? 0 : 1; // the class token has an entry of its own
+  for (std::int64_t token = first; token < static_cast<std::int64_t>(run.tokens.size()); ++token) {
     ImGui::PushID(static_cast<int>(token));
     const std::string name = with_known_glyphs(token_name(run, token));
     if (ImGui::Selectable(name.c_str(), chosen(scene, token))) select_query(editor, token);
@@ -158,6 +162,7 @@ void query_combo(Editor& editor, const RunResult* run, float width) {
   const Document& document = editor.document();
   const Scene& scene = document.scene();
   const bool image = document.kind == InputKind::image;
+  const bool decoder = is_decoder(scene);
   const std::string name = run == nullptr ? "default" : query_name(*run);
   ImGui::SetNextItemWidth(width);
   const std::string preview =
@@ -165,10 +170,14 @@ void query_combo(Editor& editor, const RunResult* run, float width) {
   if (!ImGui::BeginCombo("##query", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
   if (ImGui::Selectable("default", scene.default_query)) select_default_query(editor);
   if (ImGui::IsItemHovered())
-    text_tooltip("Reset query: the class token where the classifier reads it alone, else all tokens");
-  if (ImGui::Selectable(image ? "class token" : "class token [CLS]", chosen(scene, 0)))
-    select_query(editor, 0);
-  distillation_entry(editor);
+    text_tooltip(decoder ? "Reset query: the last token, from which the next one is predicted"
+                         : "Reset query: the class token where the classifier reads it alone, else all "
+                           "tokens");
+  if (!decoder) {
+    if (ImGui::Selectable(image ? "class token" : "class token [CLS]", chosen(scene, 0)))
+      select_query(editor, 0);
+    distillation_entry(editor);
+  }
   if (ImGui::Selectable("all tokens", chosen(scene, std::nullopt))) select_query(editor, std::nullopt);
   if (run != nullptr) {
     ImGui::Separator();

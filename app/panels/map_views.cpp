@@ -249,7 +249,7 @@ MatrixInput draw_matrix(const char* id, Graphics& graphics, const MatrixAxes& ax
 }
 
 void HeatMapView::set(HeatMapPanel panel) {
-  map_.set(panel.values, panel.scale);
+  map_.set(panel.values, panel.scale, {.blank_missing = panel.blank_missing});
   panel_ = std::move(panel);
 }
 
@@ -258,9 +258,11 @@ HeatMapView::Input HeatMapView::draw(const char* id, Graphics& graphics, ImVec2 
   if (map_.empty()) return {};
   const MatrixAxes axes{map_.rows(),     map_.columns(), &panel_.y_ticks,
                         &panel_.x_ticks, panel_.y_label, panel_.x_label};
-  return draw_matrix(
-      id, graphics, axes, from, size, marks, opacity, zoom,
-      [&](ImDrawList* list, ImVec2 at, ImVec2 to) { map_.draw(graphics, list, at, to, opacity); });
+  return draw_matrix(id, graphics, axes, from, size, marks, opacity, zoom,
+                     [&](ImDrawList* list, ImVec2 at, ImVec2 to) {
+                       map_.draw(graphics, list, at, to, opacity);
+                       if (panel_.blank_missing) list->AddRect(at, to, theme::packed(theme::line, opacity));
+                     });
 }
 
 namespace {

@@ -11,6 +11,8 @@
   PANEL(make_own_kernel_panel)         \
   PANEL(make_layers_panel)             \
   PANEL(make_predictions_panel)        \
+  PANEL(make_loss_panel)               \
+  PANEL(make_write_panel)              \
   PANEL(make_weights_panel)            \
   PANEL(make_tokens_panel)             \
   PANEL(make_vectors_panel)            \

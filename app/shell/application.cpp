@@ -13,6 +13,7 @@
 #include "app/actions/tour.h"
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
+#include "app/document/writing_edits.h"
 #include "app/shell/apply_command.h"
 #include "app/shell/window.h"
 #include "app/ui/draw_data.h"
@@ -29,6 +30,10 @@ namespace {
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::int64_t shown_tokens_count(const SideResults& results) {
+  return results.any() == nullptr ? 0 : std::ssize(results.any()->tokens);
 }
 
 std::unique_ptr<Display> open_display(const WindowOptions& options) {
@@ -118,7 +123,7 @@ void Application::start(const WindowOptions& options) {
 bool Application::running() const { return !quit_ && !display_->close_requested(); }
 
 bool Application::settled() const {
-  return coordinator_->settled() && !jobs_->maps.running() && redraw_ == 0;
+  return coordinator_->settled() && !jobs_->maps.running() && !jobs_->writing.running() && redraw_ == 0;
 }
 
 bool Application::wait(double seconds) {
@@ -209,8 +214,11 @@ void Application::update_state() {
   // Jobs wait for the devices, too: list_devices() precedes every backward pass.
   const bool found = jobs_->update(*editor_, coordinator_->computing() || !devices_);
   const bool delivered = take_results();
-  const std::optional<Requested> requested = panels_->requested();
-  if (requested) coordinator_->update(editor_->document(), *requested, editor_->clock());
+  followed_ = followed_document(*editor_);
+  const std::optional<Requested> requested = panels_->requested(shown_document());
+  if (requested)
+    coordinator_->update(shown_document(), *requested, editor_->clock(),
+                         followed_ ? &editor_->document() : nullptr);
   const bool changed = applied || delivered || found || known || editor_->revision() != drawn_revision_;
   drawn_revision_ = editor_->revision();
   update_snapshot(requested.value_or(Requested{}));
@@ -247,31 +255,33 @@ bool Application::take_results() {
 }
 
 void Application::update_snapshot(const Requested& requested) {
-  snapshot_.document = &editor_->document();
+  snapshot_.document = &shown_document();
   snapshot_.results = {&coordinator_->results(Side::a), &coordinator_->results(Side::b)};
   snapshot_.computing = coordinator_->computing();
   snapshot_.progress = coordinator_->progress();
   snapshot_.computing_seconds = snapshot_.computing ? editor_->clock() - coordinator_->computing_since() : 0;
   snapshot_.times = &coordinator_->times();
-  snapshot_.expected_bytes = expected_bytes(editor_->document(), requested);
+  snapshot_.expected_bytes = expected_bytes(shown_document(), requested);
   snapshot_.writing = everything_->busy() ? everything_->state() : exports_->writing();
   snapshot_.writing_seconds = everything_->busy() ? 1 : exports_->seconds(editor_->clock());
 }
 
 void Application::report_status() {
-  editor_->set_status({.computing = coordinator_->computing() || exports_->busy() || everything_->busy() ||
-                                    editor_->scaling.running || editor_->folder.running ||
-                                    jobs_->fetch.running(),
-                       .timing = coordinator_->timing(),
-                       .progress = coordinator_->progress(),
-                       .stopped = coordinator_->stopped(),
-                       .scale = scale_,
-                       .written_figures = exports_->written() + everything_->folders_written(),
-                       .focus_map_seen = overlays_.tour && focus_map_seen() ? editor_->revision() : 0,
-                       .panels_in_front = panels_->in_front(),
-                       .has_last_session = sessions_->has_last(),
-                       .no_picture_clipboard = clipboard_->picture_obstacle(),
-                       .devices = devices_});
+  editor_->set_status(
+      {.computing = coordinator_->computing() || exports_->busy() || everything_->busy() ||
+                    editor_->scaling.running || editor_->folder.running || editor_->writing.running ||
+                    jobs_->fetch.running(),
+       .timing = coordinator_->timing(),
+       .progress = coordinator_->progress(),
+       .stopped = coordinator_->stopped(),
+       .scale = scale_,
+       .written_figures = exports_->written() + everything_->folders_written(),
+       .focus_map_seen = overlays_.tour && focus_map_seen() ? editor_->revision() : 0,
+       .tokens = shown_tokens_count(coordinator_->results(edited_side(editor_->document().view))),
+       .panels_in_front = panels_->in_front(),
+       .has_last_session = sessions_->has_last(),
+       .no_picture_clipboard = clipboard_->picture_obstacle(),
+       .devices = devices_});
 }
 
 bool Application::focus_map_seen() const {

@@ -83,6 +83,7 @@ private:
   void update_state();
   bool take_devices();
   bool take_results();
+  const Document& shown_document() const { return followed_ ? *followed_ : editor_->document(); }
   void update_snapshot(const Requested& requested);
   void report_status();
   bool focus_map_seen() const; // the Focus panel is in front and its maps are not empty
@@ -137,6 +138,7 @@ private:
   bool quit_ = false;
   double scale_ = 1; // pixels per point
   Snapshot snapshot_;
+  std::optional<Document> followed_; // what the panels show in place of the document; see followed_document()
   std::uint64_t drawn_revision_ = 0;
   bool moved_ = false;
   double drawn_at_ = 0;                                           // on the window's clock

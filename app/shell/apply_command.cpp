@@ -75,6 +75,8 @@ public:
   void operator()(const StopScaling&) const { on_.jobs.scaling.stop(on_.editor); }
   void operator()(const MeasureFolder&) const { on_.jobs.folder.start(on_.editor); }
   void operator()(const StopFolder&) const { on_.jobs.folder.stop(on_.editor); }
+  void operator()(const StartWriting& command) const { on_.jobs.writing.start(on_.editor, command.anew); }
+  void operator()(const StopWriting&) const { on_.jobs.writing.stop(on_.editor); }
   void operator()(const StartTraining& command) const {
     on_.arrangement.show_training(on_.editor);
     on_.jobs.training.begin(on_.editor, command.how);

@@ -9,6 +9,7 @@
 #include "app/document/edits.h"
 #include "engine/base/error.h"
 #include "engine/base/image.h"
+#include "engine/base/text.h"
 #include "engine/figures/numbers.h"
 
 namespace hydrascope::app {
@@ -46,7 +47,7 @@ void open_pasted_text(Editor& editor, std::string text) {
   if (first == std::string::npos) return editor.say(Severity::note, "paste: the clipboard is empty");
   text = text.substr(first, text.find_last_not_of(" \n\t") + 1 - first);
 
-  const std::string line = text.substr(0, text.find('\n'));
+  const std::string line = first_line(text);
   const std::string path = line.starts_with("file://") ? path_of_url(line) : line;
   std::error_code none;
   if (path.starts_with('/') && std::filesystem::exists(path, none)) {

@@ -212,10 +212,12 @@ Figure with_session(Figure figure, const std::string& panel, const Editor& edito
   const RunResult* run = results.any();
   for (const auto& part : results.parts)
     if (!part->target.empty()) run = part.get();
+  Session session = present_session(editor, {});
+  if (panel != "write" && !document.writing.follow) session.writing = {}; // it shows nothing of it
   if (run != nullptr && document.scene().input)
     figure.provenance =
         with_view(provenance_json(*run, *document.scene().input, document.execution, "hydrascope"), panel,
-                  compact_session_text(present_session(editor, {}), hashes));
+                  compact_session_text(session, hashes));
   return figure;
 }
 

@@ -46,6 +46,8 @@ std::vector<Place> explore_places(ImGuiID rest, ImVec2 size) {
           {"norms", layers},
           {"predictions", predictions},
           {"folder", predictions},
+          {"loss", predictions},
+          {"write", predictions},
           // As many beside each other as have room for their names at 1280 points.
           {"weights", weights},
           {"tokens", weights},
@@ -76,23 +78,18 @@ std::vector<Place> compare_places(ImGuiID rest, ImVec2 size) {
           {"kl", tables},       {nullptr, tables}};
 }
 
+// The text above with what is expected of it, below what is written and the weights.
 std::vector<Place> text_places(ImGuiID rest, ImVec2 size) {
   ImGuiID kernels = split(rest, ImGuiDir_Left, left_share(size));
   const ImGuiID input = split(kernels, ImGuiDir_Up, 0.36f);
-  ImGuiID matrices = split(rest, ImGuiDir_Down, 0.62f);
-  const ImGuiID predictions = split(rest, ImGuiDir_Right, 0.28f);
-  const ImGuiID layers = split(matrices, ImGuiDir_Right, 0.36f);
-  return {{"input", input},
-          {"kernels", kernels},
-          {"focus", rest},
-          {"own_kernel", rest},
-          {"predictions", predictions},
-          {"weights", matrices},
-          {"tokens", matrices},
-          {"layers", layers},
-          {"vectors", matrices},
-          {"values", matrices},
-          {nullptr, layers}};
+  ImGuiID lower = split(rest, ImGuiDir_Down, 0.58f);
+  const ImGuiID predictions = split(rest, ImGuiDir_Right, 0.32f);
+  const ImGuiID matrices = split(lower, ImGuiDir_Right, 0.46f);
+  return {{"input", input},  {"kernels", kernels},  {"loss", rest},
+          {"focus", rest},   {"own_kernel", rest},  {"predictions", predictions},
+          {"write", lower},  {"tokens", lower},     {"vectors", lower},
+          {"values", lower}, {"weights", matrices}, {"layers", matrices},
+          {nullptr, lower}};
 }
 
 std::vector<Place> measure_places(ImGuiID rest, ImVec2 size) {
@@ -159,9 +156,10 @@ void build_layout(std::string_view layout, ImGuiID dock_space, ImVec2 size,
   ImGui::DockBuilderFinish(dock_space);
 }
 
-std::vector<std::string> front_panels(std::string_view layout) {
+std::vector<std::string> front_panels(std::string_view layout, const bool decoder) {
   if (layout == "compare") return {"kernels"};
-  if (layout == "text") return {"weights"};
+  if (layout == "text" && decoder) return {"loss", "write", "weights"};
+  if (layout == "text") return {"focus", "tokens", "weights"};
   if (layout == "measure") return {"scaling", "timing"};
   if (layout == "train") return {"weights", "kl", "training"};
   return {"timing", "entropy", "focus"};
@@ -287,8 +285,8 @@ bool Arrangement::arrange(ImGuiID dock_space, ImVec2 size, Editor& editor) {
   // Before the layout has settled no tab is selected.
   const bool settled = present && !built_parts_.empty() && to_front_.empty();
   const std::vector<std::string> later = std::exchange(to_front_, {});
-  to_front_ =
-      settled ? selected_panels(present_arrangement(), panels_) : front_panels(editor.document().layout);
+  to_front_ = settled ? selected_panels(present_arrangement(), panels_)
+                      : front_panels(editor.document().layout, is_decoder(editor.document().scene()));
   to_front_.insert(to_front_.end(), later.begin(), later.end());
   build_layout(editor.document().layout, dock_space, size, panels_);
   build_ = false;

@@ -17,8 +17,9 @@ namespace hydrascope::app {
 // opening one covers no other.
 void build_layout(std::string_view layout, ImGuiID dock_space, ImVec2 size,
                   const std::vector<std::string>& panels);
-// The panels in front where several share a place, in the order in which they come to the front.
-std::vector<std::string> front_panels(std::string_view layout);
+// The panels in front where several share a place, in the order in which they come to the front. `decoder`:
+// the document's model is one.
+std::vector<std::string> front_panels(std::string_view layout, bool decoder);
 
 // Saves the current arrangement under a name and switches to it.
 void save_layout(Editor& editor, const std::string& name);

@@ -35,12 +35,12 @@ PanelWindows::PanelWindows(PanelServices services) : services_(services) {
   arrangement_.emplace(std::move(ids));
 }
 
-std::optional<Requested> PanelWindows::requested() const {
+std::optional<Requested> PanelWindows::requested(const Document& document) const {
   if (std::ranges::none_of(places_, &Place::in_front)) return std::nullopt;
   Requested requested;
   for (const Place& place : places_)
-    if (place.in_front) place.panel->request(editor().document(), requested);
-  return of_model(editor().document(), std::move(requested));
+    if (place.in_front) place.panel->request(document, requested);
+  return of_model(document, std::move(requested));
 }
 
 void PanelWindows::before_frame() { arrangement_->before_frame(editor()); }
@@ -106,8 +106,8 @@ void PanelWindows::draw_contents(Panel& panel, const Snapshot& snapshot, const C
     // The previous result stays during a run. It is dimmed after a moment, or at once if no new result will
     // come.
     Requested requested;
-    panel.request(editor().document(), requested);
-    requested = of_model(editor().document(), std::move(requested));
+    panel.request(*snapshot.document, requested);
+    requested = of_model(*snapshot.document, std::move(requested));
     constexpr double patience = 0.3;
     const bool old = (results.stale && results.stale_seconds >= patience) ||
                      coordinator.refused(editor().document(), requested);

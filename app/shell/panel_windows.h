@@ -22,8 +22,9 @@ public:
   explicit PanelWindows(PanelServices services);
 
   const std::vector<PanelName>& names() const { return names_; }
-  // The quantities shown by the panels in front in the last frame; nullopt before the first frame.
-  std::optional<Requested> requested() const;
+  // The quantities that the panels in front in the last frame show of a document; nullopt before the first
+  // frame.
+  std::optional<Requested> requested(const Document& document) const;
   Arrangement& arrangement() { return *arrangement_; }
   std::set<std::string> in_front() const; // ids of the panels that were drawn in the last frame
   // Between frames.

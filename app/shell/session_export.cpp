@@ -9,6 +9,7 @@
 
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
+#include "app/document/writing_edits.h"
 #include "app/jobs/coordinator.h"
 #include "app/panels/panel.h"
 #include "app/shell/export_folder.h"
@@ -74,6 +75,8 @@ public:
   // a run for this one alone knows the target and the query, and its metadata name what this panel used.
   std::optional<Figure> figure_of(Panel& panel) {
     coordinator_.drop_results();
+    const std::optional<Document> followed = followed_document(editor_);
+    const Document& document = followed ? *followed : editor_.document();
     const auto start = std::chrono::steady_clock::now();
     constexpr std::chrono::minutes patience{60};
     for (int settled = 0; settled < 2;) { // once more after prepare(), which may request more
@@ -84,12 +87,12 @@ public:
         for (const Side side : {Side::a, Side::b})
           if (const RunResult* run = coordinator_.results(side).any()) check_model_hash(editor_, *run);
       Requested requested;
-      requested.first.add(FocusKey{editor_.document().scene().layer}); // with it come target and query
-      panel.request(editor_.document(), requested);
-      requested = of_model(editor_.document(), std::move(requested));
-      coordinator_.update(editor_.document(), requested, editor_.clock());
+      requested.first.add(FocusKey{document.scene().layer}); // with it come target and query
+      panel.request(document, requested);
+      requested = of_model(document, std::move(requested));
+      coordinator_.update(document, requested, editor_.clock());
       Snapshot snapshot;
-      snapshot.document = &editor_.document();
+      snapshot.document = &document;
       snapshot.results = {&coordinator_.results(Side::a), &coordinator_.results(Side::b)};
       snapshot.stamp = ++stamp_;
       snapshot.times = &coordinator_.times();

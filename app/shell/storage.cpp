@@ -102,6 +102,8 @@ void SessionStore::update(Editor& editor) {
     const SaveSession next = *std::exchange(to_save_, std::nullopt);
     write(editor, next.file.value_or(editor.session().file));
   }
+  if (std::exchange(seen_writing_, editor.writing.edition) != editor.writing.edition && !changed_at_)
+    changed_at_ = editor.clock();
   if (editor.revision() != seen_revision_ || title_.empty()) {
     if (editor.revision() != seen_revision_ && !changed_at_) changed_at_ = editor.clock();
     seen_revision_ = editor.revision();

@@ -74,7 +74,7 @@ private:
   Display* display_;
   std::optional<SaveSession> to_save_;
   FileHashes hashes_; // used by the job only
-  std::uint64_t seen_revision_ = 0;
+  std::uint64_t seen_revision_ = 0, seen_writing_ = 0;
   std::optional<double> changed_at_; // the first change missing from the copy
   std::string copy_problem_;         // the error of the last copy, reported once
   std::string title_;

@@ -131,7 +131,8 @@ void draw_tour(const std::vector<Action>& actions, Editor& editor, const Graphic
       ImGui::TextColored(theme::accent, "done");
     }
     ImGui::PushTextWrapPos(card_width - 12);
-    ImGui::TextUnformatted(tour_text(step, editor.document().kind, actions).c_str());
+    ImGui::TextUnformatted(
+        tour_text(step, editor.document().kind, actions, is_decoder(editor.document().scene())).c_str());
     ImGui::PopTextWrapPos();
     if (step.shortcut && !state.done) {
       ImGui::Dummy({0, 2});

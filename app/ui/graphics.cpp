@@ -59,7 +59,8 @@ std::size_t hash_of(const Array& values, const Scale& scale, const Graphics::Pai
   mix(std::hash<double>{}(scale.low));
   mix(std::hash<double>{}(scale.high));
   mix(static_cast<std::size_t>(scale.map) * 64 + static_cast<std::size_t>(paint.backdrop) * 16 +
-      (scale.logarithmic ? 4 : 0) + static_cast<std::size_t>(paint.interpolation));
+      (paint.blank_missing ? 8 : 0) + (scale.logarithmic ? 4 : 0) +
+      static_cast<std::size_t>(paint.interpolation));
   return hash;
 }
 
@@ -165,6 +166,7 @@ void Graphics::bake(const Array& values, const Scale& scale, const Paint& paint,
   glUniform1i(uniform("diverging"), is_diverging(scale.map) ? 1 : 0);
   const auto [hatch_ground, hatch_stripe] = theme::hatching(theme::current_mode());
   glUniform2f(uniform("hatching"), hatch_ground, hatch_stripe);
+  glUniform1i(uniform("blank"), paint.blank_missing ? 1 : 0);
   glBindVertexArray(vertices_);
   glDrawArrays(GL_TRIANGLES, 0, 3);
   glBindVertexArray(0);

@@ -61,6 +61,7 @@ public:
   struct Paint {
     Backdrop backdrop = Backdrop::matrix;
     Interpolation interpolation = Interpolation::nearest;
+    bool blank_missing = false; // NaN leaves the ground, instead of being hatched as masked
     bool operator==(const Paint&) const = default;
   };
   // Draws `values` (rows, columns), coloured by `scale`, into a new texture of `width` × `height` texels,

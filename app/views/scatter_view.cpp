@@ -19,7 +19,7 @@ constexpr std::int64_t score_cells = 120, weight_cells = 90;
 
 struct Points {
   std::vector<float> scores, weights;
-  std::size_t tokens = 0; // per row
+  std::vector<std::size_t> row_ends; // indices into both, ascending
 };
 
 Points points_of(const RunResult& run, const WeightsResult& weights, const VectorsResult& vectors, int head) {
@@ -35,17 +35,18 @@ Points points_of(const RunResult& run, const WeightsResult& weights, const Vecto
   for (const std::int64_t token : run.hidden_tokens)
     if (run.rows == 0) real.at(static_cast<std::size_t>(token)) = false;
   Points points;
-  points.tokens = static_cast<std::size_t>(std::ranges::count(real, true));
   for (std::size_t index = 0; index < weights.rows.size(); ++index) {
     const auto row = static_cast<std::size_t>(weights.rows[index]);
     if (!real[row]) continue;
-    for (std::size_t token = 0; token < tokens; ++token) {
+    const std::size_t keys = run.model.causal ? row + 1 : tokens;
+    for (std::size_t token = 0; token < keys; ++token) {
       if (!real[token]) continue;
       float score = 0;
       for (std::size_t f = 0; f < width; ++f) score += q[row * width + f] * k[token * width + f];
       points.scores.push_back(score * scale);
       points.weights.push_back(w[index * tokens + token]);
     }
+    points.row_ends.push_back(points.scores.size());
   }
   return points;
 }
@@ -66,20 +67,21 @@ void rank(std::span<const float> values, std::vector<std::size_t>& order, std::v
 }
 
 double rank_correlation(const Points& points) {
-  const std::size_t tokens = points.tokens;
-  if (tokens < 3 || points.scores.empty()) return std::numeric_limits<double>::quiet_NaN();
+  constexpr std::size_t least_keys = 3; // of a row that counts
   std::vector<std::size_t> order;
   std::vector<double> a, b;
-  double sum = 0;
-  const std::size_t rows = points.scores.size() / tokens;
-  for (std::size_t row = 0; row < rows; ++row) {
-    rank(std::span(points.scores).subspan(row * tokens, tokens), order, a);
-    rank(std::span(points.weights).subspan(row * tokens, tokens), order, b);
+  double sum = 0, rows = 0;
+  for (std::size_t row = 0, first = 0; row < points.row_ends.size(); first = points.row_ends[row++]) {
+    const std::size_t keys = points.row_ends[row] - first;
+    if (keys < least_keys) continue;
+    ++rows;
+    rank(std::span(points.scores).subspan(first, keys), order, a);
+    rank(std::span(points.weights).subspan(first, keys), order, b);
     const double both = std::sqrt(std::inner_product(a.begin(), a.end(), a.begin(), 0.0) *
                                   std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
     if (both > 0) sum += std::inner_product(a.begin(), a.end(), b.begin(), 0.0) / both;
   }
-  return sum / static_cast<double>(rows);
+  return rows > 0 ? sum / rows : std::numeric_limits<double>::quiet_NaN();
 }
 
 Scale scatter_scale(const ScatterView& view) {

@@ -15,7 +15,8 @@ struct ScatterView {
   bool logarithmic = false;               // of the weights
   std::int64_t pairs = 0;
   // Spearman's ρ within each row, ties at their mean rank, mean over rows; a constant row counts as 0. NaN
-  // for fewer than three tokens.
+  // for fewer than three tokens. Of a decoder the rows with three keys and more, those after a query left
+  // out.
   double correlation = 0;
   double share_below = 0; // of the scores below −1, where 1 + s + s²/2 (taylor) stops being monotone
 };

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/error.h"
+#include "engine/figures/token_text.h"
 
 namespace hydrascope::app {
 
@@ -16,6 +17,11 @@ namespace {
 
 std::string without_hashes(const std::string& piece) {
   return piece.starts_with("##") ? piece.substr(2) : piece;
+}
+
+// How many heads share each head of keys; 1: none do.
+int heads_of_a_key(const ModelInfo& model) {
+  return model.key_heads > 0 && model.key_heads < model.heads ? model.heads / model.key_heads : 1;
 }
 
 } // namespace
@@ -64,6 +70,17 @@ HeadChoice parse_head(std::string_view text) {
   return {head, HeadFusion::mean};
 }
 
+std::string shares_keys_text(const ModelInfo& model, const int head) {
+  const int each = heads_of_a_key(model), first = head - head % each;
+  return each == 1 ? std::string()
+                   : fmt::format("shares keys and values with heads {}–{}", first, first + each - 1);
+}
+
+std::string token_text(const RunResult& run, const std::size_t token) {
+  const std::string& text = run.tokens.at(token).text;
+  return run.model.causal ? drawn_token(text) : text;
+}
+
 std::vector<ShownToken> shown_tokens(const RunResult& run, const TokenDisplay& display) {
   std::vector<ShownToken> shown;
   const bool text = run.rows == 0;
@@ -76,12 +93,20 @@ std::vector<ShownToken> shown_tokens(const RunResult& run, const TokenDisplay& d
     if (joins) {
       if (shown.back().count == 1) shown.back().text = without_hashes(shown.back().text);
       ++shown.back().count;
-      shown.back().text += without_hashes(token.text);
+      shown.back().text += without_hashes(token_text(run, i));
     } else {
-      shown.push_back({static_cast<std::int64_t>(i), 1, token.text});
+      shown.push_back({static_cast<std::int64_t>(i), 1, token_text(run, i)});
     }
   }
   return shown;
+}
+
+std::string spaced_text(const RunResult& run, const ShownToken& token) {
+  if (!run.model.causal) return token.text;
+  std::string text;
+  for (std::int64_t i = token.first; i < token.first + token.count; ++i)
+    text += run.tokens.at(static_cast<std::size_t>(i)).text;
+  return text;
 }
 
 std::optional<int> shown_index(std::span<const ShownToken> shown, std::optional<std::int64_t> token) {

@@ -37,6 +37,8 @@ struct HeadChoice {
 std::vector<int> shown_heads(const HeadChoice& choice, int heads);
 // Parses `n|mean|min|max`. Throws UsageError.
 HeadChoice parse_head(std::string_view text);
+// Of one of grouped heads: "shares keys and values with heads 0–2"; empty where it has its own.
+std::string shares_keys_text(const ModelInfo& model, int head);
 
 // How the tokens of a sentence are shown; those of a picture are always shown one by one.
 struct TokenDisplay {
@@ -46,12 +48,17 @@ struct TokenDisplay {
   bool operator==(const TokenDisplay&) const = default;
 };
 
+// A token of the run as lists and axes show it; of a decoder see engine/figures/token_text.h.
+std::string token_text(const RunResult& run, std::size_t token);
+
 // `count` consecutive tokens of the run, shown as one.
 struct ShownToken {
   std::int64_t first = 0, count = 1;
-  std::string text; // "##ing", "[CLS]", or the whole word
+  std::string text; // "##ing", "[CLS]", or the whole word; as token_text()
 };
 std::vector<ShownToken> shown_tokens(const RunResult& run, const TokenDisplay& display);
+// Its text, of a decoder with the spaces and line breaks that the tokens carry (TokensPanel::own_spaces).
+std::string spaced_text(const RunResult& run, const ShownToken& token);
 
 // The index in `shown` of a token of the run; nullopt if it is not shown.
 std::optional<int> shown_index(std::span<const ShownToken> shown, std::optional<std::int64_t> token);

@@ -9,6 +9,8 @@
 
 #include "app/views/selection.h"
 #include "engine/base/error.h"
+#include "engine/figures/scale.h"
+#include "engine/figures/token_text.h"
 #include "engine/run/quantities/head_quantity.h"
 
 namespace hydrascope::app {
@@ -47,17 +49,25 @@ std::string difference_in_points(double a, double b) {
   return points == 0 ? "0.0" : fmt::format("{}{:.1f}", points < 0 ? "−" : "+", std::abs(points));
 }
 
+std::string prediction_name(const RunResult& run, const Prediction& prediction) {
+  return run.model.causal ? listed_token(prediction.label) : prediction.label;
+}
+
 Figure predictions_figure(std::span<const RunResult* const> runs, int count) {
   Figure figure;
   for (const RunResult* const run : runs) {
     if (run == nullptr || run->predictions.empty()) continue;
-    if (figure.title.empty()) figure.title = run->model.name + " · predictions";
+    const bool decoder = run->model.causal;
+    if (figure.title.empty())
+      figure.title = run->model.name + (decoder ? " · next tokens" : " · predictions");
     BarsPanel panel;
     panel.title = run->schedule.summary();
+    if (decoder && run->query)
+      panel.title += fmt::format("\nafter “{}”", token_text(*run, static_cast<std::size_t>(*run->query)));
     panel.x_label = "probability";
     const auto most = std::min(run->predictions.size(), static_cast<std::size_t>(std::max(count, 1)));
     for (std::size_t index = 0; index < most; ++index) {
-      panel.labels.push_back(run->predictions[index].label);
+      panel.labels.push_back(prediction_name(*run, run->predictions[index]));
       panel.values.push_back(run->predictions[index].probability);
     }
     figure.panels.emplace_back(std::move(panel));
@@ -151,7 +161,8 @@ HeatMapPanel hidden_norms_panel(const RunResult& run, const Array& norms) {
   panel.x_label = "token";
   panel.y_label = "before layer";
   if (run.rows == 0)
-    for (const TokenInfo& token : run.tokens) panel.x_ticks.push_back(token.text);
+    for (std::size_t token = 0; token < run.tokens.size(); ++token)
+      panel.x_ticks.push_back(token_text(run, token));
   const std::int64_t states = norms.extent(0);
   for (std::int64_t state = 0; state + 1 < states; ++state) panel.y_ticks.push_back(fmt::format("{}", state));
   panel.y_ticks.emplace_back("last");
@@ -161,7 +172,7 @@ HeatMapPanel hidden_norms_panel(const RunResult& run, const Array& norms) {
   const auto most = static_cast<std::size_t>(std::ranges::max_element(last) - last.begin());
   panel.note = fmt::format("after the last layer: median {}, largest {} ({})",
                            number_text(static_cast<double>(sorted[sorted.size() / 2])),
-                           number_text(static_cast<double>(sorted.back())), run.tokens.at(most).text);
+                           number_text(static_cast<double>(sorted.back())), token_text(run, most));
   return panel;
 }
 

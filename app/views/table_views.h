@@ -15,7 +15,9 @@ namespace hydrascope::app {
 
 // A − B of two shares in percentage points with one decimal and a sign; "0.0" for what rounds to zero.
 std::string difference_in_points(double a, double b);
-// The `count` most likely classes of each run as bars; null runs are skipped.
+// The name of a prediction: a class, or a next token as listed_token().
+std::string prediction_name(const RunResult& run, const Prediction& prediction);
+// The `count` most likely classes or next tokens of each run as bars; null runs are skipped.
 Figure predictions_figure(std::span<const RunResult* const> runs, int count = 5);
 
 // The measures of the output's change: ‖out_kernel‖/‖out_softmax‖, their cosine,

@@ -31,7 +31,8 @@ OverlayPanel overlay_panel(const RunResult& run, std::optional<std::int64_t> que
 
 TokensPanel tokens_panel(const RunResult& run, std::optional<std::int64_t> query, TokenMap map) {
   TokensPanel panel;
-  for (const ShownToken& token : map.shown) panel.tokens.push_back(token.text);
+  panel.own_spaces = run.model.causal;
+  for (const ShownToken& token : map.shown) panel.tokens.push_back(spaced_text(run, token));
   panel.values.assign(map.values.values.begin(), map.values.values.end());
   if (panel.values.empty())
     panel.values.assign(panel.tokens.size(), std::numeric_limits<double>::quiet_NaN());
@@ -158,14 +159,14 @@ std::string run_text(const RunResult& run) {
 std::string prefix_name(const RunResult& run, std::size_t index) {
   if (index == 0) return "class token";
   if (index == 1) return "distillation token";
-  return index < run.tokens.size() ? run.tokens[index].text : fmt::format("token {}", index);
+  return index < run.tokens.size() ? token_text(run, index) : fmt::format("token {}", index);
 }
 
 std::string query_text(const RunResult& run, std::optional<std::int64_t> query) {
   if (!query) return "all queries";
   const auto index = static_cast<std::size_t>(*query);
   if (run.rows > 0 && *query < run.prefix_tokens) return "query: " + prefix_name(run, index);
-  return "query: " + (index < run.tokens.size() ? run.tokens[index].text : fmt::format("token {}", *query));
+  return "query: " + (index < run.tokens.size() ? token_text(run, index) : fmt::format("token {}", *query));
 }
 
 } // namespace hydrascope::app

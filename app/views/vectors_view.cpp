@@ -174,7 +174,7 @@ HeatMapPanel filling_panel(const RunResult& run, const VectorsResult& vectors, i
   for (std::int64_t token = prefix; token < tokens; ++token) {
     const auto f = static_cast<std::size_t>(feature);
     panel.values.values.push_back(vectors.key_features.slice(token)[f] * vectors.values.slice(token)[f]);
-    if (run.rows == 0) panel.x_ticks.push_back(run.tokens.at(static_cast<std::size_t>(token)).text);
+    if (run.rows == 0) panel.x_ticks.push_back(token_text(run, static_cast<std::size_t>(token)));
   }
   panel.title = one_of(vectors, feature) + ": which tokens fill it";
   panel.scale = signed_scale(panel.values, "φ(K)·V of this feature");
@@ -197,7 +197,8 @@ HeatMapPanel rank_one_panel(const RunResult& run, const VectorsResult& vectors, 
   panel.y_label = "query token";
   panel.scale = signed_scale(panel.values, "φ(Q)·φ(K) of this feature");
   if (run.rows == 0) {
-    for (const TokenInfo& token : run.tokens) panel.x_ticks.push_back(token.text);
+    for (std::size_t token = 0; token < run.tokens.size(); ++token)
+      panel.x_ticks.push_back(token_text(run, token));
     panel.y_ticks = panel.x_ticks;
   }
   return panel;

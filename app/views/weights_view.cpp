@@ -113,7 +113,7 @@ std::vector<std::string> token_names(const RunResult& run, const std::vector<std
   for (std::int64_t index = 0; index < count; ++index) {
     const auto token = rows.empty() ? index : rows[static_cast<std::size_t>(index)];
     if (token >= static_cast<std::int64_t>(run.tokens.size())) return {};
-    names.push_back(run.tokens[static_cast<std::size_t>(token)].text);
+    names.push_back(token_text(run, static_cast<std::size_t>(token)));
   }
   return names;
 }
@@ -121,6 +121,14 @@ std::vector<std::string> token_names(const RunResult& run, const std::vector<std
 // How many tokens are queries alone, before those that are keys alone; 0: each is both.
 std::int64_t queries_alone(const RunResult& run) {
   return run.model.capture ? run.model.capture->queries : 0;
+}
+
+// Of one row what comes after the column of its own token.
+void blank_after(Array& values, const std::int64_t row, const std::size_t column) {
+  const auto columns = static_cast<std::size_t>(values.extent(1));
+  const auto begin = values.values.begin() + row * values.extent(1);
+  std::fill(begin + static_cast<std::ptrdiff_t>(std::min(column + 1, columns)),
+            begin + static_cast<std::ptrdiff_t>(columns), std::numeric_limits<float>::quiet_NaN());
 }
 
 // A layer's weights in the order of the request; of cross-attention the rows of queries and the columns of
@@ -227,6 +235,17 @@ std::optional<double> weights_divergence(const WeightsResult& softmax, const Wei
   return rows > 0 ? std::optional(sum / rows) : std::nullopt;
 }
 
+void blank_later_keys(Array& values, const WeightsPart& part) {
+  const std::int64_t rows = values.extent(0), columns = values.extent(1);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t last_query = part.first_row + (row + 1) * part.row_count / rows - 1;
+    for (std::int64_t column = 0; column < columns; ++column)
+      if (part.first_column + column * part.column_count / columns > last_query)
+        values.values[static_cast<std::size_t>(row * columns + column)] =
+            std::numeric_limits<float>::quiet_NaN();
+  }
+}
+
 Scale positive_weights_scale(double high, const WeightsOptions& options) {
   Scale scale;
   scale.map = options.map;
@@ -245,6 +264,7 @@ HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, c
   panel.title = panel_title(weights, softmax, options.head);
   panel.x_label = run.rows > 0 ? "key token" : "key";
   panel.y_label = run.rows > 0 ? "query token" : "query";
+  panel.blank_missing = run.model.causal;
   const std::vector<ShownToken> shown = shown_tokens(run, options.tokens);
   if (shown.size() != run.tokens.size()) {
     panel.values = shown_weights(panel.values, weights.rows, shown);
@@ -252,12 +272,15 @@ HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, c
       panel.x_ticks.push_back(shown[token].text);
       if (!weights.rows.empty() && !contains_any(shown[token], weights.rows)) continue;
       panel.y_ticks.push_back(shown[token].text);
+      if (run.model.causal) blank_after(panel.values, std::ssize(panel.y_ticks) - 1, token);
       if (run.query && shown_index(shown, run.query) == static_cast<int>(token))
         panel.marks = {static_cast<int>(panel.y_ticks.size()) - 1};
     }
     panel.scale = weights_scale(weights, panel.values, options);
     return panel;
   }
+  for (std::size_t row = 0; run.model.causal && row < weights.rows.size(); ++row)
+    blank_after(panel.values, static_cast<std::int64_t>(row), static_cast<std::size_t>(weights.rows[row]));
   panel.scale = weights_scale(weights, panel.values, options);
   panel.x_ticks = token_names(run, {}, static_cast<std::int64_t>(run.tokens.size()));
   if (const auto left_out = static_cast<std::int64_t>(panel.x_ticks.size()) - panel.values.extent(1);
@@ -296,6 +319,7 @@ Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& opt
       std::string("Attention weights on the same queries and keys, ") +
       (teacher_forced ? "softmax inputs (teacher-forced)" : "this run (" + run.schedule.summary() + ")");
   if (options.value_weighted) figure.subtitle += "; value-weighted: ‖α_ij v_j W_o‖";
+  if (run.model.causal) figure.subtitle += std::string("; ") + causal_note;
   if (!options.head.head) figure.subtitle += "; entropy and KL(softmax ‖ kernel) are means over heads";
   std::vector<HeatMapPanel> panels;
   for (const auto& weights : all) {
@@ -357,6 +381,7 @@ Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
       std::string("On the same queries and keys, ") +
       (forced ? "softmax inputs (teacher-forced)" : "this run (" + run.schedule.summary() + ")") +
       (options.shared_scale ? "; one scale" : "; one scale a row");
+  if (run.model.causal) figure.subtitle += std::string("; ") + causal_note;
   for (auto& panel : all) figure.panels.emplace_back(std::move(panel));
   return figure;
 }

@@ -36,10 +36,20 @@ std::optional<double> weights_entropy(const WeightsResult& weights, const HeadCh
 std::optional<double> weights_divergence(const WeightsResult& softmax, const WeightsResult& weights,
                                          const HeadChoice& head);
 
+// How maps of causal attention are to be read: they end at the diagonal.
+inline constexpr const char* causal_note = "causal: a token attends to itself and to those before it";
+// Sets to NaN what causal attention has no weights for: the cells of `values` (rows, columns), which stand
+// for the given part of N × N weights, whose keys all come after their queries.
+struct WeightsPart {
+  std::int64_t first_row = 0, row_count = 0, first_column = 0, column_count = 0;
+};
+void blank_later_keys(Array& values, const WeightsPart& part);
+
 // From 0, or for a logarithmic scale from `high`/10⁴, up to `high`.
 Scale positive_weights_scale(double high, const WeightsOptions& options);
 
 // A heat map with kernel, entropy and KL against `softmax` (may be null) in its title and tokens on its axes.
+// Of a decoder what comes after a query is blank.
 HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, const WeightsResult* softmax,
                            const WeightsOptions& options = {});
 

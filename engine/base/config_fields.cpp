@@ -18,13 +18,37 @@ std::string short_text(const nlohmann::json& value) {
   return text;
 }
 
+// Whether objects and lists are nested deeper than `limit`. Each level costs hundreds of bytes once parsed,
+// so that a file of brackets alone would take all memory.
+bool nested_deeper_than(int limit, const std::string& text) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (in_string) {
+      if (c == '\\') ++at;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > limit) return true;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 } // namespace
 
 ConfigFields::ConfigFields(nlohmann::json values, std::filesystem::path file)
     : values_(std::move(values)), file_(std::move(file)) {}
 
 ConfigFields ConfigFields::of_file(const std::filesystem::path& file) {
-  nlohmann::json values = nlohmann::json::parse(read_text_file(file), nullptr, false);
+  const std::string text = read_text_file(file);
+  if (nested_deeper_than(100, text))
+    throw BrokenFile(file.string(), "is nested more than 100 levels deep", "fetch the model's files again");
+  nlohmann::json values = nlohmann::json::parse(text, nullptr, false);
   if (values.is_discarded() || !values.is_object())
     throw BrokenFile(file.string(), "is not a JSON object", "fetch the model's files again");
   return ConfigFields(std::move(values), file);

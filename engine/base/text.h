@@ -11,6 +11,8 @@ namespace hydrascope {
 
 // The text without the blanks at both ends.
 std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\n");
+// Up to the first line's end: of an error of LibTorch the message without its stack trace.
+std::string first_line(std::string_view text);
 // The parts between separators, empty ones included: n separators give n + 1 parts.
 std::vector<std::string_view> split(std::string_view text, char separator);
 // With ASCII letters in lower case; what else there is stays.

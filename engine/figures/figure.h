@@ -88,6 +88,8 @@ struct TokensPanel {
   Scale scale;
   std::optional<int> query; // the token to ring
   std::string note;         // small print below the words
+  // The tokens carry the spaces and line breaks before them, as a decoder's; else "##" continues a word.
+  bool own_spaces = false;
 };
 
 // Labelled bars (predictions, timing).

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "engine/figures/panel_drawing.h"
+#include "engine/figures/token_text.h"
 
 namespace hydrascope {
 namespace {
@@ -15,6 +16,10 @@ TextStyle word_style(const Ink& ink) { return {ink.size * 1.1, false, Face::mono
 
 constexpr double padding = 2.2, between = 2.5;
 
+std::string drawn_text(const TokensPanel& panel, const std::size_t index) {
+  return panel.own_spaces ? drawn_token(panel.tokens[index]) : panel.tokens[index];
+}
+
 // Lays the words out as running text; a continued word piece ("##ing") is joined to the piece before it.
 std::vector<Word> flow(const TokensPanel& panel, const Ink& ink, double width) {
   std::vector<Word> words;
@@ -22,10 +27,12 @@ std::vector<Word> flow(const TokensPanel& panel, const Ink& ink, double width) {
   const double height = 1.75 * style.size, pitch = height + 3;
   double x = 0, y = 0;
   for (std::size_t index = 0; index < panel.tokens.size(); ++index) {
-    const bool continues = panel.tokens[index].starts_with("##");
-    const double wide = text_width(panel.tokens[index], style) + 2 * padding;
-    x += index == 0 ? 0 : continues ? 0.6 : between;
-    if (x > 0 && x + wide > width) {
+    const std::string& token = panel.tokens[index];
+    const bool continues = panel.own_spaces ? !begins_word(token) : token.starts_with("##");
+    const double wide = text_width(drawn_text(panel, index), style) + 2 * padding;
+    x += x == 0 ? 0 : continues ? 0.6 : between;
+    const bool new_line = index > 0 && panel.own_spaces && ends_line(panel.tokens[index - 1]);
+    if (x > 0 && (new_line || x + wide > width)) {
       x = 0;
       y += pitch;
     }
@@ -74,7 +81,8 @@ void draw(Canvas& canvas, const TokensPanel& panel, const Ink& ink, const Placem
   for (const auto& word : flow(panel, ink, body.width)) {
     const Box box{body.x + word.box.x, body.y + word.box.y, word.box.width, word.box.height};
     const double value = word.index < panel.values.size() ? panel.values[word.index] : std::nan("");
-    TextStyle style = fitted(panel.tokens[word.index], word_style(ink), box.width - 2 * padding);
+    const std::string text = drawn_text(panel, word.index);
+    TextStyle style = fitted(text, word_style(ink), box.width - 2 * padding);
     if (std::isnan(value)) {
       canvas.outline(box, ink.grid, 0.5, 1.5);
     } else {
@@ -83,8 +91,7 @@ void draw(Canvas& canvas, const TokensPanel& panel, const Ink& ink, const Placem
       canvas.outline(box, ink.grid, 0.35, 1.5);
       style.colour = ink_on(ground);
     }
-    canvas.text(panel.tokens[word.index], {box.x + padding, box.y + box.height / 2 + 0.36 * style.size},
-                style);
+    canvas.text(text, {box.x + padding, box.y + box.height / 2 + 0.36 * style.size}, style);
     if (panel.query && static_cast<std::size_t>(*panel.query) == word.index) {
       canvas.outline({box.x - 1, box.y - 1, box.width + 2, box.height + 2}, ink.accent, 1.2, 2.2);
     }

@@ -20,6 +20,7 @@ AttentionShape attention_shape(const LayerShape& shape) {
                       .head_width = shape.head_width,
                       .has_layer_input = shape.has_layer_input,
                       .has_mask = shape.has_mask,
+                      .causal = shape.causal,
                       .layout = {shape.prefix_tokens, shape.rows, shape.columns}};
   if (shape.dtype == "bfloat16") made.dtype = at::kBFloat16;
   if (shape.dtype == "float16") made.dtype = at::kHalf;

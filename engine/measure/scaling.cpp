@@ -17,6 +17,7 @@
 #include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/run/device_clock.h"
 #include "engine/run/run.h"
 
@@ -170,8 +171,7 @@ ScalingPoint ScalingMeasurer::measure(std::int64_t tokens, const std::stop_token
     const AttentionInput input = random_input(setting, state.device, tokens);
     state.repeat(input, point, stop, quiet);
   } catch (const c10::Error& error) {
-    const std::string text = error.what_without_backtrace();
-    point.skipped = text.substr(0, text.find('\n'));
+    point.skipped = first_line(error.what_without_backtrace());
     return point;
   } catch (const std::bad_alloc&) {
     point.skipped = "out of memory";

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/measure/teacher_forced_runs.h"
 #include "engine/run/placement.h"
 #include "engine/run/quantities/head_reader.h"
@@ -376,8 +377,7 @@ TeacherForcedOutcome measure_teacher_forced_in(const Placement& placement,
   try {
     return measure(placement, request, progress, stop, *models);
   } catch (const c10::Error& error) {
-    const std::string text = error.what_without_backtrace();
-    throw Error("kl", text.substr(0, text.find('\n')), "try shorter texts or fewer kernels");
+    throw Error("kl", first_line(error.what_without_backtrace()), "try shorter texts or fewer kernels");
   } catch (const std::bad_alloc&) {
     throw Error("kl", "out of memory", "use smaller --lengths or fewer kernels");
   }

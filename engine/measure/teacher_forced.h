@@ -31,6 +31,7 @@ struct TeacherForcedRequest {
   std::vector<std::int64_t> lengths;
   // Text: instead the joined texts are fed as one long text (with `lengths` in pieces of that many tokens),
   // positions modulo the model's maximum.
+  // A decoder's is the file as it stands, and `limit` counts its pieces.
   bool joined = false;
   std::vector<KernelSpec> kernels; // empty: every kernel for which KL is defined
   bool skip_unsupported = false; // skip kernels that cannot run on this data, with a note, instead of failing

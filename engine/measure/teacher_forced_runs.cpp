@@ -10,6 +10,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/remainder.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/base/error.h"
 #include "engine/base/image.h"
@@ -34,6 +35,8 @@ at::Tensor joined(const std::vector<AttentionInput>& parts, at::Tensor Attention
 
 AttentionInput slice(const AttentionInput& whole, std::int64_t first, std::int64_t end) {
   AttentionInput part;
+  part.causal = whole.causal;
+  part.key_heads = whole.key_heads;
   part.q = whole.q.slice(2, first, end);
   part.k = whole.k.slice(2, first, end);
   part.v = whole.v.slice(2, first, end);
@@ -68,6 +71,8 @@ public:
     const auto position = static_cast<std::size_t>(layer);
     std::vector<AttentionInput>& parts = parts_[position];
     AttentionInput whole;
+    whole.causal = parts.front().causal;
+    whole.key_heads = parts.front().key_heads;
     whole.q = joined(parts, &AttentionInput::q, 2);
     whole.k = joined(parts, &AttentionInput::k, 2);
     whole.v = joined(parts, &AttentionInput::v, 2);
@@ -264,11 +269,29 @@ std::unique_ptr<SequenceSeries> concatenated(const Texts& texts, std::int64_t le
   return std::make_unique<ConcatenatedSeries>(texts, length, tokens, share);
 }
 
-// The texts as one (length 0), or in whole pieces of `length` tokens.
-std::unique_ptr<SequenceSeries> joined(const Texts& texts, std::int64_t length,
+// The file as one text (length 0), or in pieces of `length` tokens. A decoder reads it as it stands, the line
+// ends included; other models its lines one after the other.
+std::vector<TokenIds> joined_pieces(const Model& model, const std::filesystem::path& file,
+                                    const TeacherForcedRequest& request, std::int64_t length,
+                                    std::vector<std::string>& notes) {
+  if (!model.info().causal) return joined_texts(*read_data(model, file, request, notes), length);
+  TokenIds text;
+  if (request.column > 0 || request.header) {
+    const auto lines = read_texts(file, request.column, request.header, 0);
+    text = model.text_ids(fmt::format("{}", fmt::join(lines, "\n")));
+  } else {
+    text = running_text(model, file);
+  }
+  if (length == 0) return {std::move(text)};
+  std::vector<TokenIds> pieces = pieces_of(text, length);
+  const auto most = static_cast<std::size_t>(request.limit);
+  if (most > 0 && pieces.size() > most) pieces.resize(most);
+  return pieces;
+}
+
+std::unique_ptr<SequenceSeries> joined(std::vector<TokenIds> pieces, std::int64_t length,
                                        const std::filesystem::path& file, const ModelInfo& info,
                                        const DataShare& share, std::vector<std::string>& notes) {
-  std::vector<TokenIds> pieces = joined_texts(*texts, length);
   const auto size = [](const TokenIds& piece) { return static_cast<std::int64_t>(piece.size()); };
   if (length > 0 && !pieces.empty() && size(pieces.back()) < length) {
     const std::int64_t last = size(pieces.back());
@@ -344,13 +367,17 @@ std::vector<SeriesOfData> make_series(const AppliedModel& model, const TeacherFo
     return all;
   }
   for (const auto& file : request.data) {
-    const Texts texts = read_data(*model.model, file, request, notes);
     std::vector<std::int64_t> lengths = request.lengths;
     if (lengths.empty()) lengths.push_back(0);
+    if (request.joined) {
+      for (const std::int64_t length : lengths)
+        all.push_back({file, joined(joined_pieces(*model.model, file, request, length, notes), length, file,
+                                    info, request.share, notes)});
+      continue;
+    }
+    const Texts texts = read_data(*model.model, file, request, notes);
     for (const std::int64_t length : lengths) {
-      if (request.joined)
-        all.push_back({file, joined(texts, length, file, info, request.share, notes)});
-      else if (length > 0)
+      if (length > 0)
         all.push_back({file, concatenated(texts, length, file, request.share)});
       else
         all.push_back({file, std::make_unique<TextSeries>(texts, std::nullopt, 0, request.share)});

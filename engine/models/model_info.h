@@ -34,11 +34,14 @@ struct CaptureInfo {
 struct ModelInfo {
   std::string name;             // catalogue name or folder name
   std::filesystem::path folder; // Hugging Face folder
-  std::string family;           // "vit", "deit", "deit-distilled", "dinov2", "bert"
+  std::string family;           // "vit", "deit", "deit-distilled", "dinov2", "bert", "gpt2", "llama"
   InputKind input = InputKind::image;
   int layers = 0;
   int heads = 0;
   int width = 0;         // D
+  int key_heads = 0;     // of keys and values: each serves heads/key_heads heads of queries
+  bool causal = false;   // a decoder: a token attends to itself and those before it
+  int vocabulary = 0;    // decoders: number of tokens that the next one is chosen from
   int patch_size = 0;    // images
   int image_size = 0;    // images: the default size of pre-processing (an adapter's, if one is applied)
   int prefix_tokens = 0; // images: 1 (class) or 2 (class, distillation)

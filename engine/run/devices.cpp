@@ -71,12 +71,6 @@ void add_cuda_devices(DeviceList& list) {
                                        : DeviceFacts{.name = fmt::format("cuda:{}", i)});
 }
 
-// LibTorch appends a stack trace.
-std::string first_line(const std::exception& error) {
-  const std::string text = error.what();
-  return text.substr(0, text.find('\n'));
-}
-
 // Of a back end that has registered itself with LibTorch.
 void add_registered_devices(DeviceList& list) {
   constexpr auto type = c10::DeviceType::PrivateUse1;
@@ -88,7 +82,7 @@ void add_registered_devices(DeviceList& list) {
     try {
       facts.bytes = static_cast<std::int64_t>(c10::getDeviceAllocator(type)->getMemoryInfo(index).second);
     } catch (const std::exception& error) {
-      facts.unusable = first_line(error);
+      facts.unusable = first_line(error.what());
     }
     list.accelerators.push_back(std::move(facts));
   }
@@ -101,7 +95,7 @@ DeviceList list_devices() {
   try {
     add_cuda_devices(list);
   } catch (const std::exception& error) {
-    list.no_cuda = first_line(error);
+    list.no_cuda = first_line(error.what());
   }
   add_registered_devices(list);
   try {
@@ -109,7 +103,7 @@ DeviceList list_devices() {
     list.automatic = chosen.device.str();
     list.why_cpu = chosen.reason;
   } catch (const std::exception& error) {
-    list.why_cpu = first_line(error);
+    list.why_cpu = first_line(error.what());
   }
   return list;
 }

@@ -11,6 +11,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/text.h"
 #include "engine/base/tsv.h"
 
 namespace hydrascope {
@@ -171,6 +172,25 @@ std::vector<TokenIds> joined_texts(const std::vector<TokenIds>& texts, std::int6
   return pieces;
 }
 
+TokenIds running_text(const Model& model, const std::filesystem::path& file, const std::int64_t characters) {
+  std::string text = read_text_file(file);
+  std::size_t end = 0;
+  for (std::int64_t count = 0; count < characters && end < text.size(); ++count)
+    end += code_point_at(text, end).length;
+  if (characters > 0) text.resize(end);
+  return model.text_ids(text);
+}
+
+std::vector<TokenIds> pieces_of(const TokenIds& text, const std::int64_t length) {
+  std::vector<TokenIds> pieces;
+  for (auto first = text.begin(); first != text.end();) {
+    const auto end = first + std::min(static_cast<std::ptrdiff_t>(length), text.end() - first);
+    pieces.emplace_back(first, end);
+    first = end;
+  }
+  return pieces;
+}
+
 namespace {
 
 // Zeros of shape (texts, longest), with a mask if the texts differ in length.
@@ -208,7 +228,7 @@ ModelInput padded_batch(const std::vector<const ModelInput*>& texts) {
     const ModelInput& text = *texts[static_cast<std::size_t>(row)];
     const std::int64_t count = text.token_ids.size(1);
     input.token_ids[row].slice(0, 0, count).copy_(text.token_ids[0]);
-    input.token_types[row].slice(0, 0, count).copy_(text.token_types[0]);
+    if (text.token_types.defined()) input.token_types[row].slice(0, 0, count).copy_(text.token_types[0]);
     if (input.mask.defined()) input.mask[row].slice(0, 0, count).fill_(true);
   }
   return input;

@@ -72,6 +72,13 @@ TokenTexts tokenized(const Model& model, const std::vector<std::string>& texts);
 // last special token. The last piece may be shorter.
 std::vector<TokenIds> joined_texts(const std::vector<TokenIds>& texts, std::int64_t length);
 
+// A decoder's tokens of a whole file, read as one text with its line ends; the first `characters` of it (0:
+// all). Throws Error (missing file), UsageError (a model that reads no running text), as Model::text_ids().
+TokenIds running_text(const Model& model, const std::filesystem::path& file, std::int64_t characters = 0);
+
+// Pieces of `length` tokens, the last one shorter where it does not divide.
+std::vector<TokenIds> pieces_of(const TokenIds& text, std::int64_t length);
+
 // Token ids (B,N) padded to the longest text, with a mask unless all have the same length.
 ModelInput text_batch(const std::vector<const TokenIds*>& texts);
 // The same from the outputs of prepare_text, which may be pairs: keeps their token types.

@@ -14,6 +14,7 @@
 #include "engine/base/error.h"
 #include "engine/base/safetensors.h"
 #include "engine/models/capture/capture_model.h"
+#include "engine/models/checkpoint/adapter_files.h"
 #include "engine/models/transformer/model.h"
 #include "engine/run/placement.h"
 
@@ -41,7 +42,7 @@ bool after_the_blocks(std::string_view name) {
   for (const std::string_view prefix : {"bert.", "vit.", "deit.", "dinov2."})
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
   for (const std::string_view head : {"classifier", "cls_classifier", "distillation_classifier", "pooler",
-                                      "cls.", "layernorm.", "norm.", "layer_norm."})
+                                      "cls.", "layernorm.", "norm.", "layer_norm.", "lm_head."})
     if (name.starts_with(head)) return true;
   return false;
 }
@@ -183,6 +184,18 @@ struct ModelStore::State {
     std::call_once(bundled_once, [this] { known_bundled = source.bundled(); });
     return known_bundled;
   }
+  // Those and the ones in the model's own folder.
+  std::vector<AdapterInfo> known_of(const Model& base) {
+    std::vector<AdapterInfo> known = bundled();
+    const ModelInfo& info = base.info();
+    if (info.capture || info.folder.empty()) return known;
+    for (const auto& file : adapters_in(info.folder)) try {
+        known.push_back(adapter_file(file));
+      } catch (const ForeignFile&) {
+        continue; // another program's
+      }
+    return known;
+  }
   // Reads the file again if it has changed.
   AdapterInfo adapter_file(const std::filesystem::path& file) {
     std::error_code missing; // ignored: read_adapter_info throws a clearer error
@@ -218,7 +231,7 @@ std::shared_ptr<const std::vector<AdapterInfo>> ModelStore::available(const std:
     for (std::size_t before = 0; before != bases.size();) {
       before = bases.size();
       fitting.clear();
-      for (const AdapterInfo& adapter : state_->bundled()) {
+      for (const AdapterInfo& adapter : state_->known_of(*base(folder))) {
         if (!bases.contains(adapter.base)) continue;
         bases.insert(adapter.hash);
         fitting.push_back(adapter);
@@ -236,7 +249,7 @@ std::vector<AppliedAdapter> ModelStore::State::choose(const Model& base, const A
     for (const auto& file : choice.files) chosen.push_back({adapter_file(file), {}, true});
     return chosen;
   }
-  std::vector<AdapterInfo> known = bundled();
+  std::vector<AdapterInfo> known = known_of(base);
   if (automatic == AutomaticAdapters::tail)
     std::erase_if(known, [](const AdapterInfo& adapter) { return adapter.role != "tail"; });
   std::set<std::string> hashes = {base.hash()};

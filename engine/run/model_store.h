@@ -81,7 +81,7 @@ public:
                      const Schedule& schedule, const Placement& placement,
                      AutomaticAdapters automatic = AutomaticAdapters::all);
 
-  // The bundled adapters that were trained on this model or on another of these adapters.
+  // Adapters, bundled or in the model's folder, that were trained on this model or on another of these.
   std::shared_ptr<const std::vector<AdapterInfo>> available(const std::filesystem::path& folder);
 
 private:

@@ -135,6 +135,7 @@ public:
     BlockOptions options;
     if (pass_.observed) options.tap = &tap;
     if (position < pass_.muted.size()) options.muted = pass_.muted[position];
+    if (position < pass_.states.size()) options.state = pass_.states[position].get();
     options.for_logits = pass_.for_logits && layer + 1 == model.info().layers;
     if (pass_.observed) block.begin = timeline_.mark();
     at::Tensor output;
@@ -270,7 +271,11 @@ std::shared_ptr<const Kernel> kernel_for(const ModelInfo& model, const KernelSpe
 LayerKernel initial_layer_kernel(const ModelInfo& model, const int layer, const KernelSpec& spec) {
   LayerKernel made;
   made.kernel = kernel_for(model, spec);
-  made.parameters = made.kernel->initial_parameters({model.heads, model.width / model.heads}, layer);
+  made.parameters =
+      made.kernel->initial_parameters({.heads = model.heads,
+                                       .head_width = model.width / model.heads,
+                                       .key_heads = model.key_heads < model.heads ? model.key_heads : 0},
+                                      layer);
   return made;
 }
 

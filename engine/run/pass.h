@@ -84,6 +84,9 @@ struct Pass {
   // Gradients, also through the embedding, are on or off as the caller's mode says; first_gradient_layer is
   // ignored.
   bool training = false;
+  // By layer: what kernels keep of the tokens before these (ModelInput::first_position); each block adds
+  // these. Empty: there are none before.
+  std::vector<std::shared_ptr<DecodingState>> states;
   bool for_logits = false; // the last block computes only those tokens that logits() reads
   // false: the outcome has no facts about blocks, and blocks run without a tap, which may be faster.
   bool observed = true;

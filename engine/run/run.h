@@ -98,7 +98,8 @@ struct RunRequest {
   std::vector<HeadIndex> muted_heads;
   ScheduleChoice schedule;
   Target target;
-  bool default_query = true; // token 0 if the target depends on the class token alone, else all queries
+  bool default_query = true; // the one token that the target depends on (the class token, a decoder's last
+                             // token), else all queries
   std::optional<std::int64_t> query; // if default_query is false: a token, nullopt = all
   QuantityKeys quantities;           // a run computes these and no others
   ExecutionOptions execution;
@@ -149,7 +150,9 @@ struct RunResult {
   std::vector<TokenInfo> tokens;
   int prefix_tokens = 0, rows = 0, columns = 0;                   // images
   double crop_x = 0, crop_y = 0, crop_width = 0, crop_height = 0; // in the original's pixels
-  std::vector<Prediction> predictions;     // all classes, best first; empty without a classifier
+  // All classes, best first; a decoder's likeliest next tokens after the query, by default after the last
+  // token. Empty without a classifier.
+  std::vector<Prediction> predictions;
   std::vector<std::int64_t> hidden_tokens; // the request's
   std::vector<HeadIndex> muted_heads;      // the request's
   std::optional<WholeInput> whole;         // if tokens are hidden or heads muted

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
@@ -55,6 +56,13 @@ void check_memory(const RunRequest& request, const ModelInfo& info, std::int64_t
         "use a smaller --image-size or ask for fewer tensors, layers or rows");
 }
 
+// A decoder's predictions and target are those of the token after the query, by default after the last one.
+at::Tensor token_to_read(const RunRequest& request, const std::int64_t tokens) {
+  const bool given = !request.default_query && request.query;
+  if (given) check_below("--query", *request.query, tokens, "tokens");
+  return at::tensor({given ? *request.query : tokens - 1}, at::kLong);
+}
+
 PreparedInput placed_input(const Model& model, PreparedInput input) {
   input.input = placed(model, std::move(input.input));
   return input;
@@ -99,9 +107,10 @@ RunPlan make_run_plan(const RunRequest& request, const Placement& placement, Mod
   std::vector<AdapterInfo> adapters;
   for (const AppliedAdapter& adapter : model.adapters) adapters.push_back(adapter.info);
   if (info.capture) check_capture(request, info);
-  plan.target = info.capture ? CheckedTarget{} : check_target(request.target, info, adapters);
+  plan.target = info.capture ? CheckedTarget{} : check_target(request.target, *model.model, adapters);
 
-  const PreparedInput prepared = inputs.prepare(model, request.input, request.execution.image_size);
+  PreparedInput prepared = inputs.prepare(model, request.input, request.execution.image_size);
+  if (info.causal) prepared.input.read = token_to_read(request, prepared.tokens);
   const PreparedInput input =
       placed_input(*model.model, with_hidden_tokens(*model.model, prepared, request.hidden_tokens));
   check_quantities(request, info, input.tokens);

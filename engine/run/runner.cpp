@@ -15,6 +15,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/process.h"
+#include "engine/base/text.h"
 #include "engine/models/transformer/checkpoint.h"
 #include "engine/run/device_clock.h"
 #include "engine/run/run_plan.h"
@@ -37,21 +38,23 @@ struct Runner::State {
 
 namespace {
 
-// Softmax over logits (1,C) in double precision, best first.
-std::vector<Prediction> predictions_of(const at::Tensor& logits, const ModelInfo& model) {
+constexpr std::int64_t most_next_tokens = 100;
+
+// Softmax over logits (1,C) in double precision, best first: all classes, the likeliest next tokens.
+std::vector<Prediction> predictions_of(const at::Tensor& logits, const Model& model) {
   const at::Tensor values = logits.detach().select(0, 0).to(at::kCPU, at::kDouble);
   const at::Tensor shares = at::softmax(values, 0);
+  const auto [sorted, order] = values.sort(/*stable=*/true, /*dim=*/0, /*descending=*/true);
+  const std::int64_t listed =
+      model.info().causal ? std::min(values.size(0), most_next_tokens) : values.size(0);
   std::vector<Prediction> predictions;
-  for (std::int64_t i = 0; i < values.size(0); ++i) {
-    Prediction prediction;
-    prediction.index = static_cast<int>(i);
-    prediction.label = class_label(model, i);
-    prediction.logit = values[i].item<double>();
-    prediction.probability = shares[i].item<double>();
-    predictions.push_back(std::move(prediction));
+  for (std::int64_t i = 0; i < listed; ++i) {
+    const std::int64_t index = order[i].item<std::int64_t>();
+    predictions.push_back({.index = static_cast<int>(index),
+                           .label = model.output_label(index),
+                           .probability = shares[index].item<double>(),
+                           .logit = sorted[i].item<double>()});
   }
-  std::stable_sort(predictions.begin(), predictions.end(),
-                   [](const Prediction& a, const Prediction& b) { return a.logit > b.logit; });
   return predictions;
 }
 
@@ -205,10 +208,12 @@ private:
       logits = pass.model.model->logits(outcome.output, pass.input.input);
     }
     if (logits.defined() && result.model.has_classifier)
-      result.predictions = predictions_of(logits, result.model);
+      result.predictions = predictions_of(logits, *pass.model.model);
     if (focus) other = take_gradients(outcome.output, logits, result);
     if (const auto& capture = result.model.capture)
       result.query = request_.default_query ? default_query(*capture) : request_.query;
+    if (result.model.causal && !focus)
+      result.query = request_.default_query ? std::optional(pass.input.tokens - 1) : request_.query;
     finish_readings(pass, false, outcome, logits, other, result);
     taps_.clear();
     gradients_.clear();
@@ -222,7 +227,7 @@ private:
     const PassOutcome outcome = run_pass(pass, cache_, stop_, {}, [this] { block_done(); });
     WholeInput whole;
     if (model.info().has_classifier)
-      whole.predictions = predictions_of(model.logits(outcome.output, pass.input.input), model.info());
+      whole.predictions = predictions_of(model.logits(outcome.output, pass.input.input), model);
     const at::Tensor all = mean_pooled(model.final_hidden(outcome.output), pass.input.input.mask);
     whole.similarity =
         similarity_target(model.final_hidden(hidden.output), plan_.own.input.input.mask, all).item<double>();
@@ -246,7 +251,7 @@ private:
     TargetValue target;
     {
       const at::AutoGradMode gradients(true);
-      target = target_value(plan_.target, result.model, logits, pass.model.model->final_hidden(output),
+      target = target_value(plan_.target, *pass.model.model, logits, pass.model.model->final_hidden(output),
                             pass.input.input.mask, other);
     }
     result.target = target.words;
@@ -257,8 +262,7 @@ private:
     const std::vector<at::Tensor> gradients = gradients_at(target.value, points);
 
     result.query = request_.query;
-    if (request_.default_query)
-      result.query = reads_first_token_alone(gradients[0]) ? std::optional<std::int64_t>(0) : std::nullopt;
+    if (request_.default_query) result.query = only_token_read(gradients[0]);
     std::size_t position = 1;
     for (const auto& [layer, tap] : taps_) gradients_[layer] = gradients[position++];
     return other;
@@ -301,8 +305,7 @@ std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, cons
     throw Error("run", "out of memory on " + placement.device_name(),
                 "use a smaller --image-size, a linear kernel, --dtype bfloat16 or --device cpu");
   } catch (const c10::Error& error) {
-    const std::string text = error.what_without_backtrace();
-    throw Error("run", text.substr(0, text.find('\n')), "try a smaller input or another kernel");
+    throw Error("run", first_line(error.what_without_backtrace()), "try a smaller input or another kernel");
   } catch (const std::bad_alloc&) {
     throw Error("run", "out of memory", "use a smaller --image-size or ask for fewer tensors");
   }

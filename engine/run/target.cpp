@@ -28,6 +28,12 @@ bool names_label(const std::string& name, const std::string& label) {
   });
 }
 
+int token_of_text(const std::string& text, const Model& model) {
+  if (const auto token = model.output_named(text)) return static_cast<int>(*token);
+  throw UsageError("--target class:" + text, fmt::format("is not one token of {}", model.info().name),
+                   "give a token with its leading space, as \"class: the\", or its id");
+}
+
 int class_of_name(const std::string& given, const ModelInfo& model,
                   const std::vector<AdapterInfo>& adapters) {
   const std::string name = lower_case(given);
@@ -47,8 +53,9 @@ int class_of_name(const std::string& given, const ModelInfo& model,
 
 } // namespace
 
-CheckedTarget check_target(const Target& target, const ModelInfo& model,
+CheckedTarget check_target(const Target& target, const Model& checked_model,
                            const std::vector<AdapterInfo>& adapters) {
+  const ModelInfo& model = checked_model.info();
   CheckedTarget checked;
   checked.kind = target.kind;
   switch (target.kind) {
@@ -69,18 +76,14 @@ CheckedTarget check_target(const Target& target, const ModelInfo& model,
                          "use norm or, for a text model, similarity:TEXT");
       checked.kind = Target::Kind::class_index;
       checked.index = target.kind == Target::Kind::class_index ? target.index
+                      : model.causal                           ? token_of_text(target.text, checked_model)
                                                                : class_of_name(target.text, model, adapters);
       break;
   }
   return checked;
 }
 
-std::string class_label(const ModelInfo& model, std::int64_t index) {
-  const auto position = static_cast<std::size_t>(index);
-  return position < model.labels.size() ? model.labels[position] : fmt::format("class {}", index);
-}
-
-TargetValue target_value(const CheckedTarget& target, const ModelInfo& model, const at::Tensor& logits,
+TargetValue target_value(const CheckedTarget& target, const Model& model, const at::Tensor& logits,
                          const at::Tensor& final_hidden, const at::Tensor& mask, const at::Tensor& other) {
   switch (target.kind) {
     case Target::Kind::similarity:
@@ -94,9 +97,11 @@ TargetValue target_value(const CheckedTarget& target, const ModelInfo& model, co
       target.kind == Target::Kind::predicted ? logits.argmax(1).item<std::int64_t>() : target.index;
   if (index < 0 || index >= classes)
     throw UsageError(fmt::format("--target class:{}", index),
-                     fmt::format("the model has {} classes", classes),
+                     fmt::format("the model has {} {}", classes, model.info().causal ? "tokens" : "classes"),
                      fmt::format("use 0 to {}", classes - 1));
-  return {class_target(logits, index), "logit of " + class_label(model, index)};
+  const std::string label = model.output_label(index);
+  return {class_target(logits, index),
+          model.info().causal ? fmt::format("logit of the next token “{}”", label) : "logit of " + label};
 }
 
 at::Tensor mean_pooled(const at::Tensor& hidden, const at::Tensor& mask) {
@@ -123,10 +128,11 @@ at::Tensor class_target(const at::Tensor& logits, std::int64_t index) {
   return logits.select(0, 0).select(0, index);
 }
 
-bool reads_first_token_alone(const at::Tensor& gradient_at_last_hidden) {
+std::optional<std::int64_t> only_token_read(const at::Tensor& gradient_at_last_hidden) {
   const at::NoGradGuard no_grad;
-  const at::Tensor others = gradient_at_last_hidden.slice(1, 1);
-  return others.numel() == 0 || !others.ne(0).any().item<bool>();
+  const at::Tensor read = gradient_at_last_hidden.select(0, 0).ne(0).any(1).nonzero().flatten().cpu();
+  if (read.numel() > 1) return std::nullopt;
+  return read.numel() == 1 ? read[0].item<std::int64_t>() : 0;
 }
 
 std::vector<at::Tensor> gradients_at(const at::Tensor& target, const std::vector<at::Tensor>& points) {

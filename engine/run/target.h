@@ -1,12 +1,14 @@
 // Targets: scalars computed from a model's output, whose gradient focus maps use.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
-#include "engine/models/model_info.h"
+#include "engine/models/transformer/model.h"
 #include "engine/run/run.h"
 
 namespace hydrascope {
@@ -19,9 +21,9 @@ struct CheckedTarget {
 };
 
 // Without a classifier `predicted` becomes `norm`. A class name (a label, one of its comma-separated names,
-// or an adapter's class id; case is ignored) becomes its index. Throws UsageError: no such class, no
-// classifier, similarity with a vision model.
-CheckedTarget check_target(const Target& target, const ModelInfo& model,
+// or an adapter's class id; case is ignored; a decoder's token) becomes its index. Throws UsageError: no such
+// class, no classifier, similarity with a vision model.
+CheckedTarget check_target(const Target& target, const Model& model,
                            const std::vector<AdapterInfo>& adapters);
 
 struct TargetValue {
@@ -30,7 +32,7 @@ struct TargetValue {
 };
 // logits (1,C), final hidden (1,N,D), mask (1,N) or undefined; `other` (1,D), for similarity alone, is the
 // second sentence's mean-pooled embedding. Throws UsageError for a class index out of range.
-TargetValue target_value(const CheckedTarget& target, const ModelInfo& model, const at::Tensor& logits,
+TargetValue target_value(const CheckedTarget& target, const Model& model, const at::Tensor& logits,
                          const at::Tensor& final_hidden, const at::Tensor& mask, const at::Tensor& other);
 
 // In the following, `hidden` (1,N,D) is the last hidden state and `mask` (1,N) bool or undefined.
@@ -48,10 +50,8 @@ at::Tensor class_target(const at::Tensor& logits, std::int64_t index);
 // graph.
 std::vector<at::Tensor> gradients_at(const at::Tensor& target, const std::vector<at::Tensor>& points);
 
-// Whether a target depends on token 0 of the last hidden state alone, from the gradient there (1,N,D).
-bool reads_first_token_alone(const at::Tensor& gradient_at_last_hidden);
-
-// The label of a class, or "class n".
-std::string class_label(const ModelInfo& model, std::int64_t index);
+// The one token of the last hidden state that a target depends on, from the gradient there (1,N,D); nullopt
+// if it depends on several. Token 0 if it depends on none.
+std::optional<std::int64_t> only_token_read(const at::Tensor& gradient_at_last_hidden);
 
 } // namespace hydrascope

@@ -251,11 +251,30 @@ TEST(Tour, ExplainsTheMapsOfPatchesWhereTheyAreNotEmpty) {
   EXPECT_TRUE(step.done(*tour, editor));
 }
 
+TEST(Tour, WritingIsDoneWithTheFirstToken) {
+  Editor editor;
+  editor.set_initial(decoder_document());
+  editor.writing.sides[0].tokens.resize(3); // before the tour
+  std::optional<TourState> tour;
+  constexpr std::size_t number = 6;
+  go_to_tour_step(editor, tour, number);
+  const TourStep& step = tour_steps()[number];
+  EXPECT_STREQ(step.panel, "write");
+  EXPECT_FALSE(step.done(*tour, editor));
+  editor.writing.sides[0].tokens.clear();
+  ++editor.writing.edition; // the text is being read
+  EXPECT_FALSE(step.done(*tour, editor));
+  editor.writing.sides[0].tokens.resize(1);
+  EXPECT_TRUE(step.done(*tour, editor));
+  const auto actions = make_actions(some_panels());
+  EXPECT_NE(tour_text(step, InputKind::text, actions, true), tour_text(step, InputKind::text, actions));
+}
+
 TEST(Tour, TrainingIsDoneOnceStepsWereTrained) {
   Editor editor;
   editor.set_initial(small_document());
   std::optional<TourState> tour;
-  constexpr std::size_t number = 6;
+  constexpr std::size_t number = 7;
   go_to_tour_step(editor, tour, number);
   const TourStep& step = tour_steps()[number];
   EXPECT_STREQ(step.panel, "training");
@@ -280,7 +299,7 @@ TEST(Tour, ExportIsDoneOnceAFigureIsWritten) {
   status.written_figures = 1;
   editor.set_status(status); // before the tour
   std::optional<TourState> tour;
-  constexpr std::size_t number = 7;
+  constexpr std::size_t number = 8;
   go_to_tour_step(editor, tour, number);
   const TourStep& step = tour_steps()[number];
   EXPECT_STREQ(step.title, "Export a figure");

@@ -180,7 +180,7 @@ TEST(Edits, HideAllTokensOfARangeThatCanBeHidden) {
   EXPECT_EQ(editor.document().scene().hidden_tokens, (std::vector<std::int64_t>{1, 2, 3}));
   hide_tokens(editor, 2, 1, false);
   EXPECT_EQ(editor.document().scene().hidden_tokens, (std::vector<std::int64_t>{1, 3}));
-  EXPECT_NE(why_not_hidden(editor.document(), 0), "");
+  EXPECT_NE(why_not_hidden(editor, 0), "");
   open_text(editor, "a mouse"); // another input has other tokens
   EXPECT_TRUE(editor.document().scene().hidden_tokens.empty());
 }

@@ -42,6 +42,11 @@ inline std::filesystem::path golden_model(const std::string& name) {
   return test::source_folder() / "tests/golden/models" / name;
 }
 
+// Three layers, four heads of queries and two of keys and values, 512 positions, a byte-level tokenizer.
+inline std::filesystem::path golden_decoder() {
+  return test::source_folder() / "tests/golden/decoders/written";
+}
+
 // A document with both models open and a sentence.
 inline Document small_document() {
   Document document;
@@ -50,6 +55,15 @@ inline Document small_document() {
   set_model(document.scene_of(InputKind::text), golden_model("bert"), read_model_info(golden_model("bert")));
   document.scene().input = TextInput{"the cat", std::nullopt};
   document.execution.threads = usual_threads();
+  return document;
+}
+
+// A document whose text model is the tiny decoder.
+inline Document decoder_document() {
+  Document document = small_document();
+  set_model(document.scene(), golden_decoder(), read_model_info(golden_decoder()));
+  document.scene().input = TextInput{"the cat sat on the mat", std::nullopt};
+  document.execution.threads = 1;
   return document;
 }
 

@@ -2,6 +2,7 @@
 #include "app/jobs/listener.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -91,6 +92,25 @@ TEST_F(ListenerTest, TakesCapturesAndKeepsTheNewest) {
   }
   EXPECT_FALSE(fs::exists(second));
   EXPECT_FALSE(fs::exists(folder_ / "socket"));
+}
+
+// Below /tmp anybody may make the folder of the usual socket before its owner does.
+TEST_F(ListenerTest, ListensInNoFolderThatOthersMayWriteTo) {
+  const char* const before = std::getenv("XDG_RUNTIME_DIR");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("XDG_RUNTIME_DIR", folder_.c_str(), 1);
+  fs::create_directories(folder_);
+  Listener::Settings usual = settings();
+  usual.socket = usual_socket();
+  fs::permissions(folder_, fs::perms::all);
+  EXPECT_THROW(Listener(usual, {}), Error);
+  EXPECT_FALSE(fs::exists(usual.socket));
+  fs::permissions(folder_, fs::perms::owner_all);
+  EXPECT_NO_THROW(Listener(usual, {}));
+  if (before == nullptr)
+    unsetenv("XDG_RUNTIME_DIR");
+  else
+    setenv("XDG_RUNTIME_DIR", kept.c_str(), 1);
 }
 
 TEST_F(ListenerTest, SaysWhatIsWrong) {

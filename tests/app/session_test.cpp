@@ -57,6 +57,7 @@ Document changed_document(const std::filesystem::path& picture) {
       .teacher_forced = true,
       .change_measure = ChangeMeasure::cosine,
       .tokens = {.special = !TokenDisplay{}.special, .whole_words = !TokenDisplay{}.whole_words}};
+  document.writing = {.temperature = 0.25, .top_p = 0.5, .seed = 7, .tokens = 3, .follow = true};
   document.execution.device = "cuda:1";
   document.execution.dtype = "bf16";
   document.execution.threads = 3;

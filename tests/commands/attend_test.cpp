@@ -47,7 +47,7 @@ TEST_F(AttendCommand, MemoryDoesNotGrowWithTheSquareOfTokens) {
   for (const auto& [kernel, tolerance] :
        {Case{"linear-cosine", 1.5e-3}, Case{"hydra-cosine", 4e-5}, Case{"hydra-mean", 2.5e-7},
         Case{"hydra-tanh-softmax", 2.5e-7}, Case{"elu", 2.5e-7}, Case{"relu", 2.5e-7}, Case{"t2r", 2.5e-7},
-        Case{"performer", 2.5e-7}, Case{"cosformer", 2.5e-7}, Case{"exp-t1", 2.5e-7}, Case{"taylor", 2.5e-7},
+        Case{"performer", 6e-7}, Case{"cosformer", 2.5e-7}, Case{"exp-t1", 2.5e-7}, Case{"taylor", 2.5e-7},
         Case{"hedgehog", 2.5e-7}, Case{"hedgehog-softmax", 2.5e-7}, Case{"local-window", 2.5e-7}}) {
     const Outcome outcome =
         hydrascope(fmt::format("attend {} --input {} --output {} --weights --rows 32767 --json", kernel,

@@ -1,4 +1,5 @@
 // Captures on the command line: run, figure, kl and distill.
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/commands/program.h"
@@ -65,9 +66,9 @@ TEST_F(CaptureCommand, FiguresOfOneAndOfAFolder) {
        {"weights", "tokens", "vectors", "monotonicity", "entropy", "kl", "change", "attention"}) {
     const std::string file = at(std::string(kind) + ".svg");
     const std::string kernels = std::string(kind) == "vectors" ? "elu" : "softmax,elu";
-    std::string call = "figure " + std::string(kind) + " " + captures + "vit.safetensors --head 1 -o " + file;
-    if (std::string(kind) != "attention") call += " --kernels " + kernels;
-    const Outcome outcome = hydrascope(call);
+    const std::string compared = std::string(kind) == "attention" ? "" : "--kernels " + kernels;
+    const Outcome outcome = hydrascope(
+        fmt::format("figure {} {}vit.safetensors --head 1 {} -o {}", kind, captures, compared, file));
     EXPECT_EQ(outcome.status, 0) << kind << ": " << outcome.errors;
     EXPECT_GT(fs::file_size(file), 1000U) << kind;
   }

@@ -44,10 +44,33 @@ void PrintTo(const Case& one, std::ostream* stream) { *stream << one.name; }
 
 // What a machine measures, and where: not compared.
 bool is_measured(const std::string& key) {
-  static const std::set<std::string> keys = {
-      "device",    "device_state", "path",  "paths",   "seconds",          "peak_bytes",     "runs",
-      "median_ms", "p95_ms",       "hash",  "adapter", "share_of_bound",   "times_softmax",  "command",
-      "skipped",   "bandwidth",    "check", "base",    "items_per_second", "share_of_flops", "median"};
+  static const std::set<std::string> keys = {"device",
+                                             "device_state",
+                                             "path",
+                                             "paths",
+                                             "seconds",
+                                             "peak_bytes",
+                                             "runs",
+                                             "median_ms",
+                                             "p95_ms",
+                                             "hash",
+                                             "adapter",
+                                             "share_of_bound",
+                                             "times_softmax",
+                                             "command",
+                                             "skipped",
+                                             "bandwidth",
+                                             "check",
+                                             "base",
+                                             "items_per_second",
+                                             "share_of_flops",
+                                             "median",
+                                             "ms",
+                                             "prefill_ms",
+                                             "decode_ms",
+                                             "decode_ms_range",
+                                             "share_of_bandwidth",
+                                             "state_bytes"}; // the CPU's loops pad their sums to whole lanes
   return keys.contains(key) || key.ends_with("_per_second") || key.starts_with("share_of_");
 }
 
@@ -113,7 +136,8 @@ protected:
     result.output = outcome.output;
     std::ifstream(own + "/report") >> result.operators;
     for (const auto& entry : fs::directory_iterator(own))
-      if (entry.path().stem() == "out") result.files[entry.path().extension().string()] = bytes_of(entry);
+      if (entry.is_regular_file() && entry.path().stem() == "out")
+        result.files[entry.path().extension().string()] = bytes_of(entry);
     return result;
   }
 
@@ -211,6 +235,8 @@ TEST_P(DeviceCommands, GiveWhatTheCpuGives) {
 const std::vector<Case>& cases() {
   static const std::string bert = " --no-adapter --model " + golden("models/bert"),
                            vit = " --no-adapter --model " + golden("models/dinov2"),
+                           decoder = " --no-adapter --model " + golden("decoders/written"),
+                           prompt = decoder + " --text 'The queries of a head ask'",
                            text = bert + " --text 'the cat sat on a mat'",
                            image = vit + " --image " + golden("images/pictures/gradient.png");
   static const std::vector<Case> all = [] {
@@ -219,6 +245,11 @@ const std::vector<Case>& cases() {
                        "logits,hidden,attention,focus,rollout,entropy,kl,change"},
         {"run", image + " --replace back:1=hydra-cosine --json --output FILE.safetensors --tensors "
                         "pixels,logits,hidden,attention,focus,rollout"},
+        {"run", prompt + " --replace back:1=hedgehog --json --output FILE.safetensors --tensors "
+                         "logits,hidden,attention,focus,entropy,kl,change,loss"},
+        {"generate", prompt + " --tokens 6 --past-end --json"},
+        {"generate", prompt + " --kernel hedgehog --tokens 6 --past-end --json"},
+        {"generate", prompt + " --kernel hydra-cosine --tokens 6 --past-end --json"},
         {"attend", "hedgehog --input FOLDER/tokens.safetensors --output FILE.safetensors --weights --json"},
         {"attend",
          "hydra-cosine --input FOLDER/tokens.safetensors --output FILE.safetensors --weights --json"},
@@ -249,6 +280,11 @@ const std::vector<Case>& cases() {
         {"evaluate", bert + " --data FOLDER/table.tsv --column 2 --label-column 1 --json"},
         {"evaluate", vit + " --data FOLDER/pictures --boxes FOLDER/boxes.tsv --json"},
         {"evaluate", vit + " --data FOLDER/pictures --replace back:1=elu --json"},
+        {"evaluate", "--perplexity" + decoder + " --data FOLDER/texts.txt --window 16 --json"},
+        {"train",
+         "--preset gpt2-wt103 --kernel elu --layers 1 --heads 2 --width 16 --chunk 16 --batch 4 --epochs 1 "
+         "--tokenizer bytes --dtype float32 --data FOLDER/texts.txt --json -o FILE.d",
+         2e-3},
         {"recall", "--preset small --kernel softmax,elu --sequences 32,16,16 --epochs 1 --json -o FILE.json",
          2e-3},
         {"bench kernels",
@@ -256,16 +292,20 @@ const std::vector<Case>& cases() {
         {"bench scaling",
          "--kernels elu,softmax --tokens 16,32 --heads 2 --head-width 8 --seconds 0.001 --json"},
         {"bench heads", "--kernels linear-cosine --tokens 16 --width 8 --seconds 0.001 --json"},
+        {"bench generate", decoder + " --kernels softmax,elu --context 8,16 --tokens 2 --rounds 1 --json",
+         5e-4, true},
         {"bench model",
          "--model " + golden("models/dinov2") + " --schedule softmax --batch 1 --runs 1 --warm-ups 0 --json"},
     };
     const auto figure = [&](const std::string& kind, const std::string& arguments) {
-      const bool measured = kind == "timing" || kind == "scaling";
+      const bool measured = kind == "timing" || kind == "scaling" || kind == "state";
       list.push_back({"figure " + kind, arguments + " -o FILE.json", 5e-4, measured});
     };
     for (const char* kind :
          {"entropy", "change", "distance", "sink", "layers", "attention", "rollout", "norms", "timing"})
       figure(kind, text + " --replace back:1=hedgehog");
+    figure("loss-strip", prompt + " --kernels softmax,elu");
+    figure("state", decoder + " --kernels softmax,elu --lengths 8,16");
     figure("focus", image + " --kernels softmax,hydra-cosine");
     figure("weights", text + " --kernels softmax,elu --layer 0,1 --head 0,mean");
     figure("compare", text + " --replace back:1=elu");
@@ -287,6 +327,7 @@ const std::vector<Case>& cases() {
 std::string name_of(const testing::TestParamInfo<Case>& one) {
   std::string name = one.param.name;
   std::ranges::replace(name, ' ', '_');
+  std::ranges::replace(name, '-', '_');
   return fmt::format("{}_{}", one.index, name);
 }
 

@@ -24,6 +24,9 @@ const std::string golden_picture =
     " --model '" + (source_folder() / "tests/golden/models/dinov2").string() + "' --PICTURE '" +
     (source_folder() / "tests/golden/images/pictures/gradient.png").string() + "' ";
 
+const std::string golden_decoder =
+    " --model '" + (source_folder() / "tests/golden/decoders/written").string() + "' ";
+
 std::string with_option(std::string text, const std::string& name) {
   return text.replace(text.find("PICTURE"), 7, name);
 }
@@ -90,6 +93,8 @@ const std::vector<Kind>& table() {
       {"rollout", sentence, 1},
       {"norms", sentence, 1},
       {"predictions", with_option(golden_picture, "image"), 1},
+      {"loss-strip", golden_decoder + "--text 'the cat sat on the mat' --kernels softmax,elu", 2},
+      {"state", golden_decoder + "--kernels softmax,elu --lengths 4,8", 2, true},
       {"timing", sentence, 1, true},
       {"scaling", " --kernels elu,hydra-cosine --lengths 16,32", 1, true},
       {"roofline", " --data DATA", 1},
@@ -105,8 +110,11 @@ const std::vector<Kind>& table() {
   return kinds;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, FigureKinds, testing::ValuesIn(table()),
-                         [](const auto& kind) { return std::string(kind.param.name); });
+INSTANTIATE_TEST_SUITE_P(Kinds, FigureKinds, testing::ValuesIn(table()), [](const auto& kind) {
+  std::string name = kind.param.name;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
 
 class FigureTable : public ProgramTest {};
 
@@ -147,6 +155,26 @@ TEST_F(FigureNumbers, MeasuredTimesAreDrawnToo) {
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0]["x"], json({16.0, 32.0}));
   for (const auto& time : lines[1]["y"]) EXPECT_GT(time.get<double>(), 0);
+}
+
+TEST_F(FigureNumbers, LossesAreThoseOfRun) {
+  const std::string what = golden_decoder + "--text 'the cat sat on the mat' ";
+  const auto values = drawn("loss-strip" + what)["panels"][0]["values"];
+  ASSERT_EQ(hydrascope("run" + what + "--tensors loss --output " + at("run.safetensors")).status, 0);
+  const auto losses = tensor(bytes_of(folder_ / "run.safetensors"), "loss");
+  ASSERT_EQ(values.size(), losses.size() + 1);
+  EXPECT_TRUE(values[0].is_null()) << "nothing comes before the first token";
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_EQ(values[i + 1].get<float>(), losses[i]);
+  expect_error("figure loss-strip --model minilm --text 'a cat' -o " + at("f.svg"), 2, "no decoder");
+}
+
+TEST_F(FigureNumbers, ALinearKernelsStateIsFlat) {
+  const auto panels = drawn("state" + golden_decoder + "--kernels softmax,elu --lengths 4,16")["panels"];
+  ASSERT_EQ(panels.size(), 2U);
+  const json softmax = panels[1]["lines"][0]["y"], linear = panels[1]["lines"][1]["y"];
+  EXPECT_GT(softmax[1].get<double>(), softmax[0].get<double>());
+  EXPECT_EQ(linear[1], linear[0]);
+  for (const json& time : panels[0]["lines"][1]["y"]) EXPECT_GT(time.get<double>(), 0);
 }
 
 TEST_F(FigureNumbers, NumbersOfFilesAreDrawnAsTheyStand) {

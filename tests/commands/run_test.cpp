@@ -184,4 +184,26 @@ TEST_F(RunCommand, TokenizeAnswersEachLine) {
   EXPECT_EQ(ids[2], json({101, 1037, 3940, 102, 1997, 6981, 102}));
 }
 
+TEST_F(RunCommand, TokenizeReadsDecodersTokenizersWithoutTheirModels) {
+  const fs::path folder = at("decoder");
+  fs::create_directories(folder);
+  fs::copy_file(source_folder() / "tests/golden/byte_pair/llama3/tokenizer.json", folder / "tokenizer.json");
+  std::ofstream(folder / "config.json") << "{}";
+  std::ofstream(at("lines.txt")) << "the\n\n\t<|begin_of_text|>\n";
+  const Outcome outcome = hydrascope("tokenize --model " + folder.string() + " < " + at("lines.txt"));
+  EXPECT_EQ(outcome.status, 0) << outcome.errors;
+  std::istringstream lines(outcome.output);
+  std::vector<json> ids;
+  for (std::string line; std::getline(lines, line);) ids.push_back(json::parse(line));
+  ASSERT_EQ(ids.size(), 3u);
+  const json begin = ids[1].at(0);
+  EXPECT_EQ(ids[1], json::array({begin}));
+  EXPECT_EQ(ids[0].size(), 2u);
+  EXPECT_EQ(ids[2].size(), 3u); // a tab separates nothing here
+  EXPECT_EQ(ids[2][2], begin);
+  std::ofstream(folder / "tokenizer.json")
+      << R"({"model": {"type": "BPE", "vocab": {}, "byte_fallback": true}})";
+  expect_error("tokenize --model " + folder.string() + " < " + at("lines.txt"), 1, "byte_fallback");
+}
+
 } // namespace

@@ -16,6 +16,7 @@
 #include "engine/base/text.h"
 #include "engine/models/tokenizer/wordpiece.h"
 #include "tests/support/checkout.h"
+#include "tests/support/line_generator.h"
 
 namespace hydrascope {
 namespace {
@@ -23,88 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 const fs::path golden = test::source_folder() / "tests" / "golden" / "wordpiece";
 
-std::uint32_t fnv32(std::string_view bytes) {
-  std::uint32_t value = 2166136261U;
-  for (const char c : bytes) value = (value ^ static_cast<unsigned char>(c)) * 16777619U;
-  return value;
-}
-std::uint64_t fnv64(std::string_view bytes) {
-  std::uint64_t value = 14695981039346656037U;
-  for (const char c : bytes) value = (value ^ static_cast<unsigned char>(c)) * 1099511628211U;
-  return value;
-}
-
-// The lines of tools/golden/lines.py: the same tables, the same congruential generator.
-class LineGenerator {
-public:
-  explicit LineGenerator(const fs::path& file) : tables_(nlohmann::json::parse(read_text_file(file))) {
-    state_ = tables_.at("seed").get<std::uint64_t>();
-  }
-  std::vector<std::string> lines() {
-    std::vector<std::string> result;
-    const auto count = tables_.at("lines").get<std::size_t>();
-    while (result.size() < count) {
-      std::string text = this->text();
-      if (draw(25) == 0) text += "\t" + this->text();
-      result.push_back(std::move(text));
-    }
-    return result;
-  }
-
-private:
-  std::uint64_t draw(std::uint64_t count) {
-    state_ = state_ * 6364136223846793005U + 1442695040888963407U;
-    return (state_ >> 33) % count;
-  }
-  std::string characters(const nlohmann::json& segment) {
-    if (segment.contains("choices")) return segment["choices"][draw(segment["choices"].size())];
-    std::uint64_t total = 0;
-    for (const auto& range : segment["ranges"])
-      total += range[1].get<std::uint64_t>() - range[0].get<std::uint64_t>() + 1;
-    const auto shortest = segment["min"].get<std::uint64_t>();
-    const std::uint64_t length = shortest + draw(segment["max"].get<std::uint64_t>() - shortest + 1);
-    std::string result;
-    for (std::uint64_t i = 0; i < length; ++i) {
-      std::uint64_t index = draw(total);
-      for (const auto& range : segment["ranges"]) {
-        const std::uint64_t size = range[1].get<std::uint64_t>() - range[0].get<std::uint64_t>() + 1;
-        if (index < size) {
-          append_code_point(result, static_cast<char32_t>(range[0].get<std::uint64_t>() + index));
-          break;
-        }
-        index -= size;
-      }
-    }
-    return result;
-  }
-  std::string segment() {
-    std::uint64_t total = 0;
-    for (const auto& segment : tables_["segments"]) total += segment["weight"].get<std::uint64_t>();
-    std::uint64_t index = draw(total);
-    for (const auto& segment : tables_["segments"]) {
-      const auto weight = segment["weight"].get<std::uint64_t>();
-      if (index < weight) return characters(segment);
-      index -= weight;
-    }
-    return {};
-  }
-  std::string text() {
-    const std::uint64_t count = draw(9);
-    std::string result;
-    if (draw(12) == 0) result.assign(1 + draw(3), ' ');
-    for (std::uint64_t i = 0; i < count; ++i) {
-      result += segment();
-      result += tables_["separators"][draw(tables_["separators"].size())].get<std::string>();
-    }
-    return result;
-  }
-
-  nlohmann::json tables_;
-  std::uint64_t state_ = 0;
-};
-
 const std::vector<std::string>& generated_lines() {
-  static const std::vector<std::string> lines = LineGenerator(golden / "generator.json").lines();
+  static const std::vector<std::string> lines = test::LineGenerator(golden / "generator.json").lines();
   return lines;
 }
 
@@ -119,7 +40,8 @@ std::string hashes(const WordPiece& tokenizer) {
   std::string result;
   for (const std::string& line : generated_lines()) {
     const auto ids = encode(tokenizer, line);
-    const std::uint32_t hash = fnv32({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids[0]});
+    const std::uint32_t hash =
+        test::fnv32({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids[0]});
     result.append(reinterpret_cast<const char*>(&hash), sizeof hash);
   }
   return result;
@@ -143,7 +65,7 @@ TEST(WordPieceGolden, TheGeneratorMakesTheSameLines) {
   // The first line could be empty, which the joining above would swallow.
   ASSERT_FALSE(generated_lines().front().empty());
   EXPECT_EQ(whole.size(), summary["bytes"].get<std::size_t>());
-  EXPECT_EQ(fnv64(whole), std::stoull(summary["fnv64"].get<std::string>(), nullptr, 16));
+  EXPECT_EQ(test::fnv64(whole), std::stoull(summary["fnv64"].get<std::string>(), nullptr, 16));
 }
 
 TEST(WordPieceGolden, TenThousandLinesUncased) {
@@ -168,7 +90,7 @@ TEST(WordPieceGolden, Options) {
       if (variant.contains("strip_accents")) settings.normalizer.strip_accents = variant["strip_accents"];
       if (variant.contains("tokenize_chinese_chars"))
         settings.normalizer.handle_chinese_chars = variant["tokenize_chinese_chars"];
-      EXPECT_EQ(fnv64(hashes(WordPiece(std::move(settings), name))),
+      EXPECT_EQ(test::fnv64(hashes(WordPiece(std::move(settings), name))),
                 std::stoull(variant["fnv64"].get<std::string>(), nullptr, 16))
           << name << " " << variant;
     }
@@ -203,7 +125,7 @@ TEST(WordPieceGolden, EveryCodePointIsClassedAsTheReferenceDoes) {
     }
     std::uint32_t hash = 0;
     std::memcpy(&hash, expected.data() + 4 * block, 4);
-    EXPECT_EQ(fnv32(data), hash) << "block " << std::hex << block;
+    EXPECT_EQ(test::fnv32(data), hash) << "block " << std::hex << block;
   }
 }
 

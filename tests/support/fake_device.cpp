@@ -16,6 +16,7 @@
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_native.h>
@@ -349,6 +350,24 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const std:
       .to(fake_device());
 }
 
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
+    const at::Tensor& gradient, const at::Tensor& x, const at::Tensor& weight, const at::IntArrayRef stride,
+    const at::IntArrayRef padding, const at::IntArrayRef dilation, const bool transposed,
+    const at::IntArrayRef output_padding, const std::int64_t groups, const std::array<bool, 3> wanted) {
+  const OperatorScope scope;
+  require_device(gradient, "gradient", "aten::convolution_backward");
+  require_device(x, "input", "aten::convolution_backward");
+  require_device(weight, "weight", "aten::convolution_backward");
+  const OpenPages gradient_pages(gradient), x_pages(x), weight_pages(weight);
+  const std::array<std::int64_t, 1> bias{weight.size(0)};
+  const auto all = at::convolution_backward(on_host(gradient), on_host(x), on_host(weight), bias, stride,
+                                            padding, dilation, transposed, output_padding, groups, wanted);
+  const auto placed = [](const at::Tensor& result) {
+    return result.defined() ? result.to(fake_device()) : result;
+  };
+  return {placed(std::get<0>(all)), placed(std::get<1>(all)), placed(std::get<2>(all))};
+}
+
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
 }
@@ -372,6 +391,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
     return at::native::unfold(x, axis, size, step);
   });
   library.impl("convolution_overrideable", &convolution);
+  library.impl("convolution_backward_overrideable", &convolution_backward);
 }
 
 DeviceCounts counted() {

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "app/document/edits.h"
+#include "app/document/writing_edits.h"
 #include "tests/window/harness.h"
 
 namespace hydrascope::app::window_tests {
@@ -306,6 +307,31 @@ std::vector<Expectation> training() {
       emits<ShowTraining>("training.show", running)};
 }
 
+std::vector<Expectation> writing() {
+  const auto decoder = [](Editor& editor) {
+    open_text(editor, "the cat");
+    open_model(editor, golden_decoder().string());
+  };
+  const auto some_text = [decoder](Editor& editor) {
+    decoder(editor);
+    editor.writing.prompt = "the cat";
+    for (const Side side : {Side::a, Side::b}) {
+      WrittenSide& written = editor.writing.sides[static_cast<std::size_t>(side)];
+      written.text = side == Side::a ? " sat" : " ate";
+      written.tokens = {{.id = 3, .name = written.text, .text = written.text}};
+      editor.writing.setups[static_cast<std::size_t>(side)] = writing_setup(editor.document(), side);
+    }
+  };
+  const auto text_is = [](const char* wanted) {
+    return [wanted](const Seen& seen) { return seen.scene().at(Pointer("/input/text")) == wanted; };
+  };
+  return {emits<StartWriting>("write.start", decoder),
+          emits<StartWriting>("write.go_on", some_text),
+          emits<StopWriting>("write.stop", [](Editor& editor) { editor.writing.running = true; }),
+          {"write.take_a", text_is("the cat sat"), some_text},
+          {"write.take_b", text_is("the cat ate"), some_text}};
+}
+
 std::vector<Expectation> kernels() {
   return {
       {"model.open.",
@@ -359,7 +385,7 @@ std::vector<Expectation> kernels() {
 
 std::vector<Expectation> all_expectations() {
   std::vector<Expectation> all;
-  for (const auto& group : {file_and_edit(), view(), window(), training(), kernels()})
+  for (const auto& group : {file_and_edit(), view(), window(), training(), writing(), kernels()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }

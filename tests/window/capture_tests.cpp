@@ -66,7 +66,7 @@ void takes_a_models_place(ImGuiTestContext* context) {
   IM_CHECK(!find(results(), FocusKey{1}));
   IM_CHECK(!enabled("edit.mute_head"));
   IM_CHECK(!enabled("edit.mute_layer"));
-  IM_CHECK(!why_not_hidden(document(), 3).empty());
+  IM_CHECK(!why_not_hidden(editor(), 3).empty());
   set_all_kernels(editor(), hedgehog);
   select_query(editor(), 5);
   settle(context);

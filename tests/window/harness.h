@@ -53,6 +53,9 @@ bool same_content(const Document& left, Document right);
 // A name in a folder of this process's own, below the system's for temporary files. Nothing is there yet.
 std::filesystem::path scratch_file(const std::string& name);
 std::filesystem::path fresh_folder(const std::string& name); // there, and empty
+std::filesystem::path golden_decoder();                      // tiny, of random weights
+// Opens it with a text, softmax on A and elu on B.
+void open_decoder(ImGuiTestContext* context, const std::string& text = "the cat sat on the mat");
 std::filesystem::path example(
     const std::string& name); // the bundled picture of this stem; empty if there is none
 
@@ -89,6 +92,7 @@ void register_timing_tests(ImGuiTestEngine* engine);
 void register_training_tests(ImGuiTestEngine* engine);
 void register_training_option_tests(ImGuiTestEngine* engine);
 void register_view_tests(ImGuiTestEngine* engine);
+void register_decoder_tests(ImGuiTestEngine* engine);
 
 // The loop of the program in place of the test engine's, which draws all the time: whether frames are drawn
 // when something happens and only then. Returns what went wrong; empty if nothing did.

@@ -60,6 +60,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_tour_tests(engine);
   register_gallery_tests(engine);
   register_view_tests(engine);
+  register_decoder_tests(engine);
   register_timing_tests(engine);
   register_training_tests(engine);
   register_training_option_tests(engine);
@@ -116,6 +117,7 @@ void start_over_at_once() {
   if (editor().folder.running) editor().emit(StopFolder{});
   editor().folder.pictures.clear();
   ++editor().folder.edition;
+  editor().writing = {}; // its job stops at the next frame
   if (editor().training.active()) editor().emit(StopTraining{});
   if (!editor().training.active()) editor().training = {};
   editor().training_form = {};
@@ -235,6 +237,17 @@ std::filesystem::path fresh_folder(const std::string& name) {
   std::filesystem::path folder = scratch_file(name);
   std::filesystem::create_directories(folder);
   return folder;
+}
+
+std::filesystem::path golden_decoder() { return test::source_folder() / "tests/golden/decoders/written"; }
+
+void open_decoder(ImGuiTestContext* context, const std::string& text) {
+  open_text(editor(), text);
+  open_model(editor(), golden_decoder().string());
+  editor().change("Kernels of B", [](Document& document) {
+    document.scene().schedules[1].layers.assign(3, {.name = "elu", .parameters = {}});
+  });
+  settle(context);
 }
 
 std::filesystem::path example(const std::string& name) {

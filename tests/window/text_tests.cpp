@@ -73,6 +73,12 @@ void check_legible(ImGuiTestContext* context, const WindowLook& look) {
   settle(context);
   found.merge(illegible(context, "sentence"));
   start_over_at_once();
+  open_decoder(context);
+  editor().emit(StartWriting{});
+  context->Yield(2);
+  settle(context);
+  found.merge(illegible(context, "decoder"));
+  start_over_at_once();
   resize(context, own_width, own_height);
   settle(context);
   for (const std::string& each : found) IM_ERRORF("%s", each.c_str());

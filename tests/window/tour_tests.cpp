@@ -66,6 +66,14 @@ void steps_notice_what_was_done(ImGuiTestContext* context) {
   settle(context);
   next(context);
   settle(context);
+  IM_CHECK(!done()); // nothing is written by a model of sentences
+  const std::string sentences = document().scene().model_folder.string();
+  open_decoder(context, "the cat");
+  context->ItemClick("//###write/###write");
+  while (editor().writing.sides[0].tokens.empty() && !context->IsError()) context->Yield();
+  next(context);
+  open_model(editor(), sentences);
+  settle(context);
   context->ItemClick("//###training/###start");
   while (editor().training.progress.total_step == 0 && editor().training.active()) context->Yield();
   IM_CHECK(!done()); // it has begun

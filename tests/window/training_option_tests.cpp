@@ -36,6 +36,7 @@ OptionValue another_value(const TrainingOption& option, const OptionValue& value
   if (option.key == "layers") return "1,head";
   if (option.key == "lora") return "rank=4,alpha=8";
   if (option.key == "chunk") return "16-256";
+  if (option.key == "objective") return "next-token";
   return "some";
 }
 

@@ -303,7 +303,7 @@ void command_says_it_all(ImGuiTestContext*) {
   tuning.settings.execution.seed = 3;
   tuning.settings.output = "out.safetensors";
   tuning.schedule = ScheduleText{.layers = {"0-9=softmax;10,11=hydra-cosine"}};
-  tuning.data = "table.tsv";
+  tuning.data = {"table.tsv"};
   tuning.columns = {.text = 4, .pair = 5, .label = 1};
   tuning.header = true;
   tuning.trained = {.layers = {8}, .attention = {10, 11}};

@@ -51,7 +51,8 @@ KernelRuns runs_by_kernel(FigureTask& task, RunRequest request, int layer,
 
 std::string prediction_text(const RunResult& run) {
   if (run.predictions.empty()) return "";
-  return fmt::format("{} {:.0f} %", run.predictions.front().label, 100 * run.predictions.front().probability);
+  const Prediction& first = run.predictions.front();
+  return fmt::format("{} {:.0f} %", prediction_name(run, first), 100 * first.probability);
 }
 
 } // namespace
@@ -156,15 +157,20 @@ Figure draw_compare(FigureTask& task) {
 
 namespace {
 
+// Of a run without gradients; nullopt: all.
+std::optional<std::int64_t> query_of(const RunRequest& request, const RunResult& run) {
+  return run.model.causal ? run.query : request.query;
+}
+
 Figure map_figure(const FigureOptions& options, const RunRequest& request, const RunResult& run, MapKind kind,
                   TokenMap map, std::string title, std::optional<int> layer) {
   Figure figure;
   const ImageInput* const image = picture_of(request);
+  const std::optional<std::int64_t> query = query_of(request, run);
   figure.title = map_title(run, image, layer);
-  figure.subtitle = map_subtitle(run, kind, request.query);
+  figure.subtitle = map_subtitle(run, kind, query);
   if (image != nullptr) figure.panels.emplace_back(photograph_panel(run, *image));
-  figure.panels.push_back(
-      map_panel(run, request.query, image, std::move(map), std::move(title), map_look(options)));
+  figure.panels.push_back(map_panel(run, query, image, std::move(map), std::move(title), map_look(options)));
   figure.columns = image == nullptr ? 1 : 0;
   return figure;
 }
@@ -178,11 +184,12 @@ std::string with_flags(const std::string& title, const std::string& flags) {
 Figure draw_attention(FigureTask& task) {
   RunTask run = run_task(task);
   const int layer = one_layer(task.options, run.layers);
-  if (run.request.default_query) {
+  if (run.request.default_query && !run.causal) {
     run.request.default_query = false;
     run.request.query = 0;
   }
-  const AttentionRowKey key{.layer = layer, .query = run.request.query};
+  const AttentionRowKey key{
+      .layer = layer, .query = run.request.default_query ? std::optional(last_token) : run.request.query};
   run.request.quantities = {key};
   const auto result = task.runner.run(run.request);
   const AttentionRowResult& row = *result->quantities.find(key);
@@ -197,7 +204,7 @@ Figure draw_attention(FigureTask& task) {
 Figure draw_rollout(FigureTask& task) {
   RunTask run = run_task(task);
   const HeadChoice head = one_head(task.options);
-  if (run.request.default_query) {
+  if (run.request.default_query && !run.causal) {
     run.request.default_query = false;
     run.request.query = 0;
   }
@@ -206,7 +213,7 @@ Figure draw_rollout(FigureTask& task) {
   const auto result = task.runner.run(run.request);
   const RolloutResult& rollout = *result->quantities.find(key);
   Figure figure = map_figure(task.options, run.request, *result, MapKind::rollout,
-                             rollout_map(*result, rollout, run.request.query, {}),
+                             rollout_map(*result, rollout, query_of(run.request, *result), {}),
                              with_flags("rollout · " + head.text(), rollout_flags(rollout)), std::nullopt);
   return finished(task, std::move(figure), run.request, *result);
 }
@@ -216,7 +223,8 @@ Figure draw_predictions(FigureTask& task) {
   const auto result = task.runner.run(run.request);
   const std::vector<const RunResult*> runs = {result.get()};
   Figure figure = predictions_figure(runs);
-  figure.title = map_title(*result, picture_of(run.request), std::nullopt) + " · predictions";
+  figure.title = map_title(*result, picture_of(run.request), std::nullopt) +
+                 (run.causal ? " · next tokens" : " · predictions");
   return finished(task, std::move(figure), run.request, *result);
 }
 

@@ -22,6 +22,8 @@
   KIND(draw_rollout, "rollout", "attention rollout (Abnar & Zuidema 2020)", true) \
   KIND(draw_hidden_norms, "norms", "the norm of every token\'s hidden state by layer (Darcet et al. 2024)", true) \
   KIND(draw_predictions, "predictions", "the best classes", true) \
+  KIND(draw_loss_strip, "loss-strip", "a decoder's loss of each token of a text, or with --kernels by kernel", true) \
+  KIND(draw_state, "state", "a decoder's time per token and bytes of state against the length, by kernel", false) \
   KIND(draw_timing, "timing", "time of each layer", true) \
   KIND(draw_scaling, "scaling", "time of attention against N by kernel (Hedgehog paper, Fig. 6)", false) \
   KIND(draw_roofline, "roofline", "flop/s against flops per byte, of what `bench kernels --json` printed into --data", false) \

@@ -26,7 +26,8 @@ void add_input_options(CLI::App& command, FigureOptions& options) {
   command.add_option("--layer", options.layer, "layer from 0, several as 0,5,11, or all (default: the last)");
   command.add_option("--head", options.head,
                      "head from 0, mean, min or max, for weights several as 0,1,mean or all (default: mean)");
-  command.add_option("--query", options.query, "query token from 0 (0 = class token), or all");
+  command.add_option("--query", options.query,
+                     "query token from 0 (0 = class token; decoders: the last one by default), or all");
   command.add_option("--key", options.key, "vectors: the other token of the pair (default: the query)");
   command.add_option("--target", options.target,
                      "class:NAME, class:INDEX, similarity:TEXT or norm (half the squared norm of the "
@@ -64,7 +65,8 @@ void add_study_options(CLI::App& command, FigureOptions& options) {
   add_data_options(command, options.data);
   command
       .add_option("--lengths", options.lengths,
-                  "table, entropy, kl, monotonicity: tokens of the pieces, as kl's; scaling: N, as 256,1024")
+                  "table, entropy, kl, monotonicity: tokens of the pieces, as kl's; scaling: N, as 256,1024; "
+                  "state: tokens before those that are timed")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   command.add_flag("--joined", options.joined, "table: as kl's");
@@ -194,9 +196,17 @@ MapLook map_look(const FigureOptions& options) {
           .interpolation = parse_interpolation(options.interpolation)};
 }
 
+CommonOptions model_options(const FigureOptions& options) {
+  CommonOptions common = options.common;
+  if ((options.kind == "loss-strip" || options.kind == "state") && common.model.empty() &&
+      common.capture.empty())
+    common.model = "smollm2";
+  return common;
+}
+
 RunRequest request_of(const FigureOptions& options, RunInput input) {
   const bool image = std::holds_alternative<ImageInput>(input);
-  RunRequest request = make_request(options.common, image ? InputKind::image : InputKind::text);
+  RunRequest request = make_request(model_options(options), image ? InputKind::image : InputKind::text);
   request.input = std::move(input);
   if (!options.target.empty()) request.target = parse_target(options.target);
   if (!options.query.empty()) {

@@ -55,6 +55,8 @@ int one_layer(const FigureOptions& options, int count);
 std::vector<HeadChoice> heads_of(const FigureOptions& options, int count);
 HeadChoice one_head(const FigureOptions& options);
 
+// With the kind's default model, where it is of decoders.
+CommonOptions model_options(const FigureOptions& options);
 // --image, or --text with --pair. Throws UsageError for none or both, Error for a file that cannot be read.
 RunInput input_of(const FigureOptions& options);
 ImageInput read_image(const std::filesystem::path& file);

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 // The panel that shows a kind.
 std::string panel_of(const std::string& kind) {
   static const std::map<std::string, std::string> others = {
-      {"compare", "focus"}, {"attention", "focus"}, {"rollout", "focus"}};
+      {"compare", "focus"}, {"attention", "focus"}, {"rollout", "focus"}, {"loss-strip", "loss"}};
   const auto other = others.find(kind);
   return other == others.end() ? kind : other->second;
 }
@@ -46,7 +46,8 @@ FigureOptions options_of(const ShowFigure& figure) {
 }
 
 ViewOptions view_of_options(const FigureOptions& options, ViewOptions view) {
-  const bool two = options.kind == "focus" && options.kernels.find(',') != std::string::npos;
+  const bool two = (options.kind == "focus" || options.kind == "loss-strip") &&
+                   options.kernels.find(',') != std::string::npos;
   view.shown = options.kind == "compare" || two ? Shown::all : Shown::a;
   view.maps = {options.kind == "attention" ? MapKind::attention
                : options.kind == "rollout" ? MapKind::rollout
@@ -80,6 +81,9 @@ Scene scene_of(const FigureOptions& options, Scene scene) {
       scene.schedules[side] = resolved(request.schedule, layers);
       scene.schedules[side].layers.at(static_cast<std::size_t>(scene.layer)) = kernels[side];
     }
+  } else if (options.kind == "loss-strip" && !kernels.empty()) {
+    for (std::size_t side = 0; side < std::min<std::size_t>(2, kernels.size()); ++side)
+      scene.schedules[side].layers.assign(static_cast<std::size_t>(layers), kernels[side]);
   } else if (!kernels.empty()) {
     scene.comparison.assign(kernels.begin(), kernels.end());
     scene.detail_kernel = kernels.back();

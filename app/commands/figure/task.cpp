@@ -17,6 +17,7 @@ RunTask run_task(const FigureTask& task) {
   const ModelInfo model = read_model_info(run.request.model_folder);
   run.layers = model.layers;
   run.heads = model.heads;
+  run.causal = model.causal;
   return run;
 }
 

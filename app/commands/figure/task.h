@@ -29,6 +29,7 @@ struct FigureTask {
 struct RunTask {
   RunRequest request;
   int layers = 0, heads = 0; // of the model
+  bool causal = false;       // a decoder
 };
 RunTask run_task(const FigureTask& task);
 

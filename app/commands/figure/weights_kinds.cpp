@@ -37,9 +37,11 @@ void add_weights(QuantityKeys& keys, WeightsKey key, const std::vector<KernelSpe
   }
 }
 
-// The token whose weights are shown, by default the class token.
-std::int64_t query_token(const RunRequest& request) {
-  if (request.default_query) return 0;
+// The token whose weights are shown, by default the one that the prediction is read from: the class token, a
+// decoder's last token.
+std::int64_t query_token(const RunTask& run) {
+  const RunRequest& request = run.request;
+  if (request.default_query) return run.causal ? last_token : 0;
   if (!request.query)
     throw UsageError("--query", "this figure is of one token and not of all", "give its number");
   return *request.query;
@@ -94,11 +96,12 @@ Figure draw_tokens(FigureTask& task) {
   const FigureOptions& options = task.options;
   RunTask run = run_task(task);
   const int layer = one_layer(options, run.layers);
-  const std::int64_t query = query_token(run.request);
+  const std::int64_t asked = query_token(run);
   add_weights(run.request.quantities,
-              {.layer = layer, .rows = {query}, .teacher_forced = options.teacher_forced},
+              {.layer = layer, .rows = {asked}, .teacher_forced = options.teacher_forced},
               default_kernels(options, run, layer));
   const auto result = task.runner.run(run.request);
+  const std::int64_t query = token_index(asked, std::ssize(result->tokens));
   const HeadChoice head = one_head(options);
   const ImageInput* const image = picture_of(run.request);
   Figure figure;
@@ -132,14 +135,14 @@ Figure draw_vectors(FigureTask& task) {
   const VectorsKey asked{.layer = layer,
                          .kernel = kernels.front(),
                          .head = head_number(options),
-                         .query = query_token(run.request),
+                         .query = query_token(run),
                          .teacher_forced = options.teacher_forced};
   run.request.quantities = {asked};
   const auto result = task.runner.run(run.request);
   const VectorsResult& vectors = *result->quantities.find(asked);
   const auto tokens = static_cast<int>(vectors.k.extent(1));
   const std::int64_t key =
-      options.key.empty() ? asked.query : number_below(options.key, "--key", tokens, "token");
+      options.key.empty() ? vectors.query : number_below(options.key, "--key", tokens, "token");
   return finished(task, vectors_figure(*result, vectors, vectors_view(*result, vectors, key), key),
                   run.request, *result);
 }

@@ -7,6 +7,7 @@
 #include "app/panels/choices.h"
 #include "app/ui/widgets.h"
 #include "engine/figures/scale.h"
+#include "engine/figures/token_text.h"
 
 namespace hydrascope::app {
 
@@ -168,6 +169,11 @@ CanvasInput PictureCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, st
   return input;
 }
 
+std::string SentenceCanvas::drawn(const std::size_t token) const {
+  const std::string& text = panel_.tokens[token];
+  return panel_.own_spaces ? drawn_token(text) : plain_piece(text);
+}
+
 CanvasInput SentenceCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
                                  std::optional<int> hovered, float brightness) {
   CanvasInput input;
@@ -181,10 +187,13 @@ CanvasInput SentenceCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, s
   const ColourTable& colours = graphics.colours(panel_.scale.map, Backdrop::words).table;
   ImVec2 at{from.x, from.y + 8};
   for (std::size_t i = 0; i < panel_.tokens.size(); ++i) {
-    const bool continues = panel_.tokens[i].starts_with("##");
-    const std::string text = with_known_glyphs(plain_piece(panel_.tokens[i]));
+    const std::string& token = panel_.tokens[i];
+    const bool continues = panel_.own_spaces ? !begins_word(token) : token.starts_with("##");
+    const std::string text = with_known_glyphs(drawn(i));
+    if (i > 0 && panel_.own_spaces && ends_line(panel_.tokens[i - 1]) && at.x > from.x)
+      at = {from.x, at.y + height + 8};
     const float width = ImGui::CalcTextSize(text.c_str()).x + 10;
-    if (i > 0) at.x += continues ? 1 : 7;
+    if (at.x > from.x) at.x += continues ? 1 : 7;
     if (at.x + width > from.x + size.x && at.x > from.x) at = {from.x, at.y + height + 8};
     const Box box{at, {at.x + width, at.y + height}};
     const double value = panel_.values[i];
@@ -230,8 +239,8 @@ SentenceCanvas::Axis SentenceCanvas::draw_bars(Graphics& graphics, ImVec2 from, 
   const float step = std::min(64.0f, size.x / static_cast<float>(panel_.tokens.size()));
   std::vector<std::string> names;
   float widest = 0;
-  for (const std::string& token : panel_.tokens) {
-    names.push_back(with_known_glyphs(plain_piece(token)));
+  for (std::size_t i = 0; i < panel_.tokens.size(); ++i) {
+    names.push_back(with_known_glyphs(drawn(i)));
     widest = std::max(widest, ImGui::CalcTextSize(names.back().c_str()).x);
   }
   const float line = ImGui::GetTextLineHeight();

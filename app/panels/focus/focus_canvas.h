@@ -75,6 +75,8 @@ private:
   Axis draw_bars(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
                  std::optional<int> hovered, float brightness, CanvasInput& input) const;
 
+  std::string drawn(std::size_t token) const;
+
   TokensPanel panel_;
   std::optional<Axis> bars_axis_;
 };

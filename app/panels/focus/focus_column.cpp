@@ -73,7 +73,7 @@ void add_map_keys(const Document& document, QuantityKeys& keys) {
           AttentionRowKey{.layer = scene.layer,
                           .query = scene.default_query ? default_query(*scene.model->capture) : scene.query});
     } else if (scene.default_query) { // the run will use one of the two
-      keys.add(AttentionRowKey{.layer = scene.layer, .query = 0});
+      keys.add(AttentionRowKey{.layer = scene.layer, .query = row_query(scene)});
       keys.add(AttentionRowKey{.layer = scene.layer, .query = {}});
     } else {
       keys.add(AttentionRowKey{.layer = scene.layer, .query = scene.query});
@@ -105,7 +105,10 @@ std::optional<ColumnMap> find_column_map(const SideResults& results, const Docum
       column.flags = untrained(run, scene.layer);
       return column;
     case MapKind::attention: {
-      const auto* row = find(results, AttentionRowKey{.layer = scene.layer, .query = run.query}).result;
+      const bool by_default = !capture && scene.default_query && run.query == row_query(scene, run);
+      const AttentionRowKey key{.layer = scene.layer,
+                                .query = by_default ? std::optional(row_query(scene)) : run.query};
+      const auto* row = find(results, key).result;
       if (row == nullptr) return std::nullopt;
       column.map = recoloured(attention_map(run, *row, scene.head, document.view.tokens), document.view);
       column.flags = joined(attention_flags(*row, run.layers[static_cast<std::size_t>(scene.layer)].kernel),
@@ -257,7 +260,7 @@ void FocusColumn::draw(ImVec2 size, float brightness) {
   }
   constexpr float least_map = 40; // where a note leaves less, it goes
   constexpr float least_room = 16;
-  if (size.y - below < least_room) return;
+  if (size.y - below < least_room) return ImGui::Dummy({0, 0}); // Dear ImGui wants an item after a cursor
   const float note_line = ImGui::GetTextLineHeightWithSpacing();
   const bool has_note = !found_.map.note.empty() && size.y - below - note_line > least_map;
   const float note_height = has_note ? note_line : 0;
@@ -407,7 +410,7 @@ std::string FocusColumn::value_text(const ShownToken& token, int cell) const {
 }
 
 std::string FocusColumn::hint_of(const ShownToken& token) const {
-  const std::string reason = why_not_hidden(document(), token.first);
+  const std::string reason = why_not_hidden(editor(), token.first);
   if (!reason.empty()) return reason;
   const bool image = document().kind == InputKind::image;
   if (is_hidden(document(), token.first)) return "H or Alt+click: show it again";

@@ -17,6 +17,7 @@
 #include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
 #include "engine/base/text.h"
+#include "engine/figures/token_text.h"
 
 namespace hydrascope::app {
 
@@ -75,16 +76,22 @@ void target_combo(Editor& editor, const RunResult& run, float width) {
   ImGui::SetNextItemWidth(width);
   const Target& target = editor.document().scene().target;
   const bool predicted = target.kind == Target::Kind::predicted;
-  const std::string preview = fitted(predicted ? "predicted class" : run.target, width - 32);
+  const bool decoder = run.model.causal;
+  const char* const by_default = decoder ? "likeliest next token" : "predicted class";
+  const std::string preview = fitted(predicted ? by_default : with_known_glyphs(run.target), width - 32);
   if (!ImGui::BeginCombo("##target", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
   list_search(editor.list_search());
   const std::string& search = editor.list_search();
-  if (search.empty() && ImGui::Selectable("predicted class", predicted)) select_target(editor, {});
+  if (search.empty() && ImGui::Selectable(by_default, predicted)) select_target(editor, {});
+  if (decoder && !search.empty() &&
+      ImGui::Selectable(fmt::format("as one token: “{}”###typed", search).c_str(), false))
+    select_target(editor, {.kind = Target::Kind::class_name, .text = search});
   for (const Prediction& prediction : run.predictions) {
     if (!contains_any_case(prediction.label, search)) continue;
     const bool on = target.kind == Target::Kind::class_index && target.index == prediction.index;
     ImGui::PushID(prediction.index);
-    if (ImGui::Selectable(prediction.label.c_str(), on))
+    const std::string label = decoder ? with_known_glyphs(listed_token(prediction.label)) : prediction.label;
+    if (ImGui::Selectable(label.c_str(), on))
       select_target(editor, {.kind = Target::Kind::class_index, .index = prediction.index, .text = {}});
     ImGui::PopID();
   }
@@ -276,7 +283,7 @@ private:
       const ShownToken& token = *(*column)->menu_token();
       const bool image = document().kind == InputKind::image;
       const bool hidden = is_hidden(document(), token.first);
-      const std::string reason = why_not_hidden(document(), token.first);
+      const std::string reason = why_not_hidden(editor(), token.first);
       const std::string label = fmt::format(
           "{} {}###hide", hidden ? "Show" : (image ? "Hide patch" : "Mask token"), (*column)->name_of(token));
       if (ImGui::MenuItem(label.c_str(), "H", false, reason.empty()))

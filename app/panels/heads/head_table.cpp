@@ -69,6 +69,16 @@ std::optional<HeadIndex> HeadTableView::draw(Editor& editor, const Graphics& gra
       if (const auto place = place_of({layer, head})) muted_cross(list, place->from, place->to);
     }
   }
+  // Between heads that share keys and those that share others.
+  const int group = !of_layers && scene.model && scene.model->key_heads > 0 && heads == scene.model->heads
+                        ? heads / scene.model->key_heads
+                        : heads;
+  for (int head = group; group > 1 && head < heads; head += group) {
+    const auto top = place_of({0, head}), bottom = place_of({layers - 1, head});
+    if (top && bottom)
+      list->AddLine({top->from.x, top->from.y}, {bottom->from.x, bottom->to.y}, theme::packed(theme::surface),
+                    2.0f);
+  }
   const auto outline = [&](HeadIndex head, const ImVec4& colour) {
     if (const auto place = place_of(head))
       list->AddRect(place->from, place->to, theme::packed(colour), 0, 2.0f);
@@ -84,9 +94,11 @@ std::optional<HeadIndex> HeadTableView::draw(Editor& editor, const Graphics& gra
     std::string shown = std::isnan(value) ? undefined : number_text(static_cast<double>(value));
     if (!std::isnan(value) && !unit.empty()) shown += " " + unit;
     const bool muted = !of_layers && is_muted(document, *hovered);
-    text_tooltip(fmt::format("layer {}{}{}\n{}", hovered->layer,
+    const std::string shares =
+        of_layers || !scene.model ? std::string() : shares_keys_text(*scene.model, hovered->head);
+    text_tooltip(fmt::format("layer {}{}{}\n{}{}{}", hovered->layer,
                              of_layers ? "" : fmt::format(", head {}", hovered->head), muted ? ", muted" : "",
-                             shown));
+                             shown, shares.empty() ? "" : "\n", shares));
     if (!of_layers) editor.hover_head(*hovered);
   }
   if (of_layers) outline({scene.layer, 0}, theme::accent);

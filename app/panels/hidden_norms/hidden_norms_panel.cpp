@@ -61,7 +61,7 @@ public:
     const auto token = static_cast<std::int64_t>(column);
     editor.hover(token);
     text_tooltip(fmt::format(
-        "{}, {}: {}", run_->tokens.at(column).text,
+        "{}, {}: {}", token_text(*run_, column),
         row + 1 == rows() ? std::string("after the last layer") : fmt::format("before layer {}", row),
         number_text(static_cast<double>(map().values.slice(static_cast<std::int64_t>(row))[column]))));
     if (input.clicked) select_query(editor, token);

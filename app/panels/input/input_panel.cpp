@@ -28,8 +28,8 @@ constexpr double burst_pause = 1.0;
 // the model runs while the user types. Keys in quick succession are one burst, which is one undo step.
 class SentenceEditor {
 public:
-  // Shows the document's text, unless the user is typing.
-  void follow(const TextInput* text);
+  // Shows the document's text, unless the user is typing. A decoder takes one text, of any length.
+  void follow(const TextInput* text, bool decoder);
   void draw(Editor& editor, const Graphics& graphics);
   // Puts the typed text into the document now.
   void commit(Editor& editor);
@@ -38,13 +38,14 @@ public:
 
 private:
   std::string text_, pair_;
-  bool with_pair_ = false;
+  bool with_pair_ = false, decoder_ = false;
   bool waiting_ = false;                  // for the pause after a key
   double last_key_ = 0, last_commit_ = 0; // on the window's clock
   int burst_ = 0;
 };
 
-void SentenceEditor::follow(const TextInput* text) {
+void SentenceEditor::follow(const TextInput* text, const bool decoder) {
+  decoder_ = decoder;
   if (text == nullptr || waiting_) return;
   text_ = text->text;
   // The second sentence stays while pairs are off.
@@ -62,19 +63,27 @@ void SentenceEditor::commit(Editor& editor) {
 void SentenceEditor::draw(Editor& editor, const Graphics& graphics) {
   ImGui::PushFont(graphics.fonts().regular, theme::size_text);
   const float width = ImGui::GetContentRegionAvail().x;
+  bool left = false; // a field, as by Ctrl+Enter: nothing more is to come
   const auto field = [&](const char* id, std::string& text, float height) {
     const bool typed = ImGui::InputTextMultiline(id, &text, {width, height}, ImGuiInputTextFlags_WordWrap);
     if (ImGui::IsItemActivated()) ++burst_;
+    left |= ImGui::IsItemDeactivatedAfterEdit() && !ImGui::IsKeyPressed(ImGuiKey_Escape);
     return typed;
   };
   const bool low = is_low_window();
   const float two_lines = 2 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().FramePadding.y;
-  const float height = low ? two_lines : with_pair_ ? 72.0f : 96.0f;
+  constexpr float below = 130; // the options and the examples
+  const float height = decoder_     ? std::max(two_lines, ImGui::GetContentRegionAvail().y - below)
+                       : low        ? two_lines
+                       : with_pair_ ? 72.0f
+                                    : 96.0f;
   bool typed = field("##text", text_, height);
   if (with_pair_) typed |= field("##pair", pair_, height);
   if (low) ImGui::PushFont(nullptr, theme::size_small);
-  const bool switched = check_box(low ? "pair###pair" : "Pair with a second sentence###pair", &with_pair_);
-  if (ImGui::IsItemHovered())
+  const bool offers_pair = !decoder_ || with_pair_; // a pair of another model has to be switched off
+  const bool switched =
+      offers_pair && check_box(low ? "pair###pair" : "Pair with a second sentence###pair", &with_pair_);
+  if (offers_pair && ImGui::IsItemHovered())
     text_tooltip("Add a second sentence; both go in together: [CLS] first [SEP] second [SEP]");
   if (low) ImGui::PopFont();
   ImGui::PopFont();
@@ -86,7 +95,7 @@ void SentenceEditor::draw(Editor& editor, const Graphics& graphics) {
     waiting_ = true;
   }
   if (!waiting_) return;
-  if (switched || now - last_key_ >= typing_pause) {
+  if (switched || left || now - last_key_ >= typing_pause) {
     commit(editor);
   } else {
     editor.draw_soon();
@@ -99,9 +108,10 @@ public:
   bool shows_results() const override { return false; }
 
   void prepare(const Snapshot& snapshot) override {
-    const Scene& text_scene = snapshot.document->scene_of(InputKind::text);
+    // Not the snapshot's, whose text may go on with what is being written.
+    const Scene& text_scene = document().scene_of(InputKind::text);
     const auto* text = text_scene.input ? std::get_if<TextInput>(&*text_scene.input) : nullptr;
-    sentence_.follow(text);
+    sentence_.follow(text, is_decoder(text_scene));
     constexpr std::size_t most = 2000; // bytes of a capture's tokens
     sentence_text_ = text == nullptr ? std::string() : with_known_glyphs(text->text.substr(0, most));
     prepare_hidden(snapshot);
@@ -114,7 +124,8 @@ public:
   }
 
   void draw() override {
-    static constexpr std::array<const char*, 2> kinds = {"Picture", "Sentence"};
+    const bool decoder = is_decoder(document().scene_of(InputKind::text));
+    const std::array<const char*, 2> kinds = {"Picture", decoder ? "Text" : "Sentence"};
     const bool image = document().kind == InputKind::image;
     const int clicked = segmented("kind", kinds, image ? 0 : 1);
     if (clicked >= 0 && !image) sentence_.commit(editor());
@@ -260,7 +271,8 @@ private:
   void draw_display() {
     TokenDisplay display = document().view.tokens;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-    bool changed = check_box("[CLS], [SEP]", &display.special);
+    const bool decoder = is_decoder(document().scene());
+    bool changed = check_box(decoder ? "special tokens" : "[CLS], [SEP]", &display.special);
     if (ImGui::IsItemHovered()) text_tooltip("Show the special tokens; they take part in the run either way");
     same_line_if_fits(110);
     changed |= check_box("whole words", &display.whole_words);
@@ -273,11 +285,12 @@ private:
   void draw_sentence() {
     sentence_.draw(editor(), graphics());
     const float width = ImGui::GetContentRegionAvail().x;
-    if (is_low_window()) ImGui::SameLine(0, 12); // the options in one line
+    const bool decoder = is_decoder(document().scene());
+    if (is_low_window() && !decoder) ImGui::SameLine(0, 12); // the options in one line
     draw_display();
     draw_hidden();
     small_text(graphics(), "Examples");
-    for (const std::string& sentence : example_sentences()) {
+    for (const std::string& sentence : decoder ? example_beginnings() : example_sentences()) {
       ImGui::PushFont(graphics().fonts().regular, theme::size_small);
       const std::string shown = fitted(sentence, width - 8);
       if (ImGui::Selectable(fmt::format("{}##{}", shown, sentence).c_str())) {

@@ -1,4 +1,5 @@
-// The most likely classes, for A and, if B is shown, for B.
+// The most likely classes, or a decoder's likeliest next tokens after the query, for A and, if B is shown,
+// for B.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -12,6 +13,21 @@
 namespace hydrascope::app {
 
 namespace {
+
+// The end of the text up to the token that the next one follows, "… capital of France is".
+std::string text_before(const RunResult& run, std::int64_t token) {
+  constexpr std::size_t most = 24; // bytes
+  std::string text;
+  for (std::int64_t i = token; i >= 0 && text.size() < most; --i)
+    text.insert(0, run.tokens[static_cast<std::size_t>(i)].text);
+  const bool cut = text.size() >= most;
+  const std::size_t word = cut ? text.find(' ', text.size() - most) : std::string::npos;
+  if (word != std::string::npos) text = text.substr(word);
+  constexpr std::string_view line_break = "\\n"; // as tokens write it
+  for (std::size_t at = 0; (at = text.find(line_break)) != std::string::npos;)
+    text.replace(at, line_break.size(), "↵");
+  return (cut ? "…" : "") + text;
+}
 
 struct Row {
   std::string label;
@@ -29,6 +45,8 @@ public:
   void prepare(const Snapshot& snapshot) override {
     rows_.clear();
     effect_.clear();
+    heading_.clear();
+    decoder_ = is_decoder(snapshot.document->scene());
     const RunResult* a = snapshot.results[0]->any();
     const RunResult* b = snapshot.document->view.shown == Shown::a ? nullptr : snapshot.results[1]->any();
     no_classifier_ = a != nullptr && a->predictions.empty();
@@ -38,10 +56,14 @@ public:
     if (a == nullptr) return;
     if (a->whole) effect_ = effect_text(*a);
     with_whole_ = a->whole.has_value() && !with_b_;
-    constexpr std::size_t most = 6;
+    if (decoder_) {
+      const std::int64_t token = row_query(snapshot.document->scene(), *a);
+      if (token < std::ssize(a->tokens)) heading_ = "what comes after “" + text_before(*a, token) + "”";
+    }
+    const std::size_t most = decoder_ ? 12 : 6;
     for (std::size_t i = 0; i < std::min(most, a->predictions.size()); ++i) {
       const Prediction& prediction = a->predictions[i];
-      Row row{prediction.label, prediction.index, prediction.probability, 0};
+      Row row{prediction_name(*a, prediction), prediction.index, prediction.probability, 0};
       if (b != nullptr) {
         const auto same = std::ranges::find(b->predictions, prediction.index, &Prediction::index);
         if (same != b->predictions.end()) row.b = same->probability;
@@ -54,19 +76,23 @@ public:
         std::ranges::find(rows_, b->predictions.front().index, &Row::index) == rows_.end()) {
       const Prediction& first = b->predictions.front();
       const auto same = std::ranges::find(a->predictions, first.index, &Prediction::index);
-      rows_.back() = {first.label, first.index, same == a->predictions.end() ? 0 : same->probability,
-                      first.probability};
+      rows_.back() = {prediction_name(*b, first), first.index,
+                      same == a->predictions.end() ? 0 : same->probability, first.probability};
     }
   }
 
   void draw() override {
-    if (!effect_.empty()) {
-      ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-      ellipsis_text(effect_, ImGui::GetContentRegionAvail().x, theme::text);
-      ImGui::PopFont();
+    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+    if (!heading_.empty()) {
+      ellipsis_text(with_known_glyphs(heading_), ImGui::GetContentRegionAvail().x, theme::quiet);
+      if (ImGui::IsItemHovered())
+        text_tooltip("Click a token in another panel to see what comes after it; ␣ is a space");
     }
+    if (!effect_.empty()) ellipsis_text(effect_, ImGui::GetContentRegionAvail().x, theme::text);
+    ImGui::PopFont();
     if (rows_.empty()) {
-      empty_notice(graphics(), no_classifier_
+      empty_notice(graphics(), decoder_ ? "The likeliest next tokens, once the model has run."
+                               : no_classifier_
                                    ? "This model has no classifier, so there is no prediction. Its "
                                      "focus map explains the sentence's embedding."
                                    : "The most likely classes, once the model has run.");
@@ -79,12 +105,17 @@ public:
     const float label_width =
         std::max(48.0f, std::min({220.0f, room * 0.36f, room - number_width - 16 - narrowest_bar}));
     const float bar_width = std::max(narrowest_bar, room - label_width - number_width - 16);
+    constexpr std::size_t least_rows = 6; // of more, as many as fit
+    constexpr float least_height = 14, gap = 2;
+    const float lines = ImGui::GetContentRegionAvail().y / (least_height + gap) - (header ? 1.0f : 0.0f);
+    const std::size_t count =
+        std::min(rows_.size(), std::max(least_rows, static_cast<std::size_t>(std::max(lines, 0.0f))));
     const float height =
-        std::clamp(ImGui::GetContentRegionAvail().y / static_cast<float>(rows_.size() + (header ? 1 : 0)) - 2,
-                   14.0f, 24.0f);
+        std::clamp(ImGui::GetContentRegionAvail().y / static_cast<float>(count + (header ? 1 : 0)) - gap,
+                   least_height, 24.0f);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, 2));
     if (header) draw_header(label_width + bar_width + number_width);
-    for (const Row& row : rows_) draw_row(row, label_width, bar_width, number_width, height);
+    for (std::size_t i = 0; i < count; ++i) draw_row(rows_[i], label_width, bar_width, number_width, height);
     ImGui::PopStyleVar();
   }
 
@@ -115,9 +146,10 @@ private:
     const Prediction& before = run.whole->predictions.front();
     const Prediction& now = run.predictions.front();
     if (before.index != now.index)
-      return fmt::format("{}: {} {} became {} {}", count, before.label, percent_text(before.probability),
-                         now.label, percent_text(now.probability));
-    return fmt::format("{}: {} {} → {}", count, now.label, percent_text(before.probability),
+      return fmt::format("{}: {} {} became {} {}", count, prediction_name(run, before),
+                         percent_text(before.probability), prediction_name(run, now),
+                         percent_text(now.probability));
+    return fmt::format("{}: {} {} → {}", count, prediction_name(run, now), percent_text(before.probability),
                        percent_text(now.probability));
   }
 
@@ -126,7 +158,7 @@ private:
     if (run.whole->predictions.empty()) return;
     const Prediction& before = run.whole->predictions.front();
     if (std::ranges::find(rows_, before.index, &Row::index) != rows_.end()) return;
-    rows_.back() = {.label = before.label,
+    rows_.back() = {.label = prediction_name(run, before),
                     .index = before.index,
                     .a = probability_of(run.predictions, before.index),
                     .b = 0,
@@ -162,7 +194,7 @@ private:
     ImDrawList* list = ImGui::GetWindowDrawList();
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float text_y = at.y + (height - ImGui::GetTextLineHeight()) / 2;
-    const std::string label = fitted(row.label, label_width - 12);
+    const std::string label = fitted(with_known_glyphs(row.label), label_width - 12);
     const float text_width = ImGui::CalcTextSize(label.c_str()).x;
     const Target& target = document().scene().target;
     const bool chosen = target.kind == Target::Kind::class_index && target.index == row.index;
@@ -203,15 +235,16 @@ private:
       const std::string other = with_b_       ? "   B " + percent_text(row.b)
                                 : with_whole_ ? "   before " + percent_text(row.whole)
                                               : "";
-      text_tooltip(
-          fmt::format("{}\nA {}{}\nclick: focus map of this class", row.label, percent_text(row.a), other));
+      text_tooltip(fmt::format("{}\nA {}{}\nclick: focus map of this {}", row.label, percent_text(row.a),
+                               other, decoder_ ? "next token" : "class"));
     }
   }
 
   std::vector<Row> rows_;
   std::shared_ptr<const RunResult> run_a_, run_b_;
-  std::string effect_; // the effect of hidden tokens and muted heads; empty without any
-  bool with_b_ = false, with_whole_ = false, no_classifier_ = false;
+  std::string effect_;  // the effect of hidden tokens and muted heads; empty without any
+  std::string heading_; // a decoder's: after which text
+  bool with_b_ = false, with_whole_ = false, no_classifier_ = false, decoder_ = false;
 };
 
 } // namespace

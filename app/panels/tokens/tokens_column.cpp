@@ -56,8 +56,8 @@ WeightsKey TokensColumn::key(const Document& document) {
                  .kernel = detail_kernel(document),
                  .teacher_forced = document.view.teacher_forced};
   // Of a long text one row, too: all would be more than fits a panel, and memory.
-  if (document.kind == InputKind::image || expected_tokens(document) > most_tokens_whole)
-    key.rows = {scene.default_query ? 0 : scene.query.value_or(0)};
+  if (document.kind == InputKind::image || likely_tokens(document) > most_tokens_whole)
+    key.rows = {row_query(scene)};
   return key;
 }
 
@@ -111,8 +111,7 @@ void TokensColumn::set_lines(const Document& document) {
 }
 
 std::int64_t TokensColumn::query_token(const Document& document) const {
-  const Scene& scene = document.scene();
-  return scene.default_query ? 0 : scene.query.value_or(0);
+  return row_query(document.scene(), *run_);
 }
 
 // The query whose lines alone are shown: the hovered one, otherwise the selected one.

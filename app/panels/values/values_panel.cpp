@@ -27,11 +27,6 @@ struct ValueColumn {
   std::vector<double> values; // one per line; empty: the kernel lacks the head
 };
 
-std::int64_t query_of(const Document& document) {
-  const Scene& scene = document.scene();
-  return scene.default_query ? 0 : scene.query.value_or(0);
-}
-
 std::string column_name(const Document& document, const ColumnSource& source) {
   const std::string kernel = source.kernel.label();
   return shows_both(document.view) ? std::string(side_name(source.side)) + "  " + kernel : kernel;
@@ -61,11 +56,16 @@ public:
       const auto found = find(results, weights_key(document, source));
       if (!found) return; // keep the last numbers
       run_ = found.run;
-      const ShownWeights shown = shown_weights(run_, *found.result, document.view.tokens);
+      ShownWeights shown = shown_weights(run_, *found.result, document.view.tokens);
       ValueColumn column{column_name(document, source), source.kernel.name, {}};
-      if (const auto row = shown_index(shown.tokens, query_of(document)))
-        column.values = row_weights(*shown.weights, document.scene().head, *row);
-      tokens = shown.tokens;
+      const auto row = shown_index(shown.tokens, row_query(document.scene(), *run_));
+      if (row) column.values = row_weights(*shown.weights, document.scene().head, *row);
+      if (row && run_->model.causal) { // no key comes after its query
+        const auto count = static_cast<std::size_t>(*row) + 1;
+        column.values.resize(std::min(count, column.values.size()));
+        shown.tokens.resize(std::min(count, shown.tokens.size()));
+      }
+      tokens = std::move(shown.tokens);
       columns.push_back(std::move(column));
     }
     if (shows_both(document.view)) add_difference(columns);
@@ -125,7 +125,7 @@ public:
     Figure figure;
     figure.title = fmt::format("{} · layer {} · {}", run_->model.name, document().scene().layer,
                                document().scene().head.text());
-    figure.subtitle = "what " + token_name(*run_, query_of(document())) + " looks at";
+    figure.subtitle = "what " + token_name(*run_, row_query(document().scene(), *run_)) + " looks at";
     for (const ValueColumn& column : columns_) {
       BarsPanel panel;
       panel.title = column.name;
@@ -143,8 +143,8 @@ public:
 private:
   static std::vector<std::int64_t> rows_of(const Document& document) {
     // A word may have several rows; of a long text all would be more than fits the memory.
-    if (document.kind == InputKind::text && expected_tokens(document) <= most_tokens_whole) return {};
-    return {query_of(document)};
+    if (document.kind == InputKind::text && likely_tokens(document) <= most_tokens_whole) return {};
+    return {row_query(document.scene())};
   }
 
   static WeightsKey weights_key(const Document& document, const ColumnSource& source) {
@@ -170,8 +170,8 @@ private:
     if (columns_.empty()) return;
     same_line_if_fits(160);
     ImGui::AlignTextToFramePadding();
-    ellipsis_text("query " + token_name(*run_, query_of(document())), ImGui::GetContentRegionAvail().x,
-                  theme::quiet);
+    ellipsis_text("query " + token_name(*run_, row_query(document().scene(), *run_)),
+                  ImGui::GetContentRegionAvail().x, theme::quiet);
   }
 
   // By the column whose heading was clicked; the first column is the order of the tokens.

@@ -29,7 +29,7 @@ VectorsKey vectors_key(const Document& document) {
   key.layer = scene.layer;
   key.kernel = kernel;
   if (!hydra && scene.model) key.head = vectors_head(document, kernel);
-  key.query = scene.default_query ? 0 : scene.query.value_or(0);
+  key.query = row_query(scene);
   key.teacher_forced = document.view.teacher_forced;
   key.gradient = hydra && !key.teacher_forced;
   return key;

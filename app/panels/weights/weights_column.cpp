@@ -49,6 +49,7 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
   tiles_ = {};
   tokens_ = shown_tokens(*found.run, options.tokens);
   kernel_ = weights.kernel;
+  causal_ = found.run->model.causal;
   signed_ = weights.derived_signed && !weights.value_weighted;
   untrained_ = weights.untrained;
   error_.clear();
@@ -68,6 +69,7 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
     const KernelSpec& own = found.run->layers.at(static_cast<std::size_t>(weights.layer)).kernel;
     if (!weights.teacher_forced && own != weights.kernel)
       measures_.push_back(fmt::format("on {}'s queries and keys", own.label()));
+    if (found.run->model.causal) measures_.emplace_back("causal");
     measures_tooltip_ =
         fmt::format("Compares weights × V with the kernel's output over {} rows: {}", weights.rows.size(),
                     weights.check > 0 ? "the largest difference is " + number_text(weights.check)
@@ -89,6 +91,7 @@ void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
   measures_.clear();
   untrained_ = a.untrained_ || b.untrained_;
   tokens_ = a.tokens_;
+  causal_ = a.causal_;
   if (a.tiled_ || b.tiled_) {
     error_ = fmt::format("{} is shown for inputs of up to {} tokens.", side_name(Shown::difference),
                          most_tokens_whole);
@@ -192,22 +195,25 @@ std::string WeightsColumn::cell_text(Cell cell) const {
   if (tiled_) {
     const auto value = tiles_.value(cell.row, cell.column);
     if (!value) return "—";
+    if (std::isnan(value->weight)) return "comes after the query: no weight";
     const std::string weight = number_text(static_cast<double>(value->weight));
     return value->cells == 1 ? weight
                              : fmt::format("{}, the largest of {} weights here", weight, value->cells);
   }
   const auto columns = static_cast<int>(view_.panel().values.shape[1]);
   const float weight = view_.value(cell.row, cell.column);
-  if (std::isnan(weight)) return "masked: no weight";
-  int rank = 1;
+  if (std::isnan(weight)) return causal_ ? "comes after the query: no weight" : "masked: no weight";
+  int rank = 1, keys = 0;
   double sum = 0;
   for (int column = 0; column < columns; ++column) {
     const float other = view_.value(cell.row, column);
+    if (std::isnan(other)) continue;
     sum += static_cast<double>(other);
+    ++keys;
     if (other > weight) ++rank;
   }
   return fmt::format("weight {}, rank {} of {}, row sum {}", number_text(static_cast<double>(weight)), rank,
-                     columns, number_text(sum));
+                     keys, number_text(sum));
 }
 
 void share_scale(std::span<WeightsColumn> columns) {

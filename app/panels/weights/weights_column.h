@@ -65,6 +65,7 @@ private:
   WeightsTiles tiles_;
   Scale scale_; // of the tiles
   bool tiled_ = false, signed_ = false, untrained_ = false, difference_ = false;
+  bool causal_ = false;
   std::vector<ShownToken> tokens_; // of a whole matrix
   std::string error_, measures_tooltip_;
   std::vector<std::string> measures_;

@@ -8,6 +8,7 @@
 #include "app/document/edits.h"
 #include "app/panels/map_views.h"
 #include "app/ui/widgets.h"
+#include "app/views/weights_view.h"
 #include "engine/figures/scale.h"
 #include "engine/run/quantities/weight_tile.h"
 
@@ -53,6 +54,7 @@ void WeightsOverview::prepare(const Snapshot& snapshot) {
   }
   difference_ = same_ = false;
   value_weighted_ = document.view.value_weighted;
+  causal_ = document.scene().model->causal;
   rows_.clear();
   std::size_t position = 0;
   for (const TileResult* tile : found) {
@@ -64,6 +66,7 @@ void WeightsOverview::prepare(const Snapshot& snapshot) {
       const auto values = tile->values.slice(static_cast<std::int64_t>(head));
       thumbnails_[position].values = {{tile->values.extent(1), tile->values.extent(2)},
                                       {values.begin(), values.end()}};
+      if (causal_) blank_later_keys(thumbnails_[position].values, {0, tile->tokens, 0, tile->tokens});
     }
   }
   thumbnails_.resize(position);
@@ -74,6 +77,7 @@ void WeightsOverview::subtract(const WeightsOverview& a, const WeightsOverview& 
   const bool alike = std::ranges::equal(a.rows_, b.rows_, {}, &Row::count, &Row::count) && !a.empty();
   difference_ = true;
   value_weighted_ = a.value_weighted_;
+  causal_ = a.causal_;
   rows_.clear();
   same_ = alike && std::ranges::equal(a.thumbnails_, b.thumbnails_, same_values, &Thumbnail::values,
                                       &Thumbnail::values);
@@ -122,7 +126,7 @@ void WeightsOverview::set_scales(const ViewOptions& view, const double least) {
     if (scale.shared && shared_high_ > 0) scale.high = shared_high_;
     scale.logarithmic = view.logarithmic && !with_sign;
     scale.low = with_sign ? -scale.high : scale.logarithmic ? scale.high * 1e-4 : 0;
-    thumbnail.map.set(thumbnail.values, scale);
+    thumbnail.map.set(thumbnail.values, scale, {.blank_missing = causal_});
   }
 }
 
@@ -182,8 +186,10 @@ std::optional<HeadIndex> WeightsOverview::draw(Editor& editor, Graphics& graphic
                                  : difference_        ? ""
                                  : row.derived_signed ? ", implied weights, signed"
                                                       : "";
-        text_tooltip(fmt::format("layer {}, head {}: {}{}{}\nlargest weight {}\nclick: open it", layer, head,
-                                 row.kernel, note, muted ? ", muted" : "",
+        const std::string shares = shares_keys_text(*scene.model, static_cast<int>(head));
+        text_tooltip(fmt::format("layer {}, head {}: {}{}{}\n{}{}largest weight {}\nclick: open it", layer,
+                                 head, row.kernel, note, muted ? ", muted" : "", shares,
+                                 shares.empty() ? "" : "\n",
                                  number_text(thumbnails_[row.first + head].scale.high)));
       }
       if (selected || ImGui::IsItemHovered())
@@ -216,6 +222,7 @@ Figure WeightsOverview::figure(const Document& document) const {
   Figure figure;
   figure.title = "Attention weights, layers × heads";
   figure.subtitle = "each pixel is the largest weight under it";
+  if (causal_) figure.subtitle += std::string("; ") + causal_note;
   if (document.scene().model) figure.title = document.scene().model->name + " · " + figure.title;
   for (std::size_t layer = 0; layer < rows_.size(); ++layer) {
     for (std::size_t head = 0; head < rows_[layer].count; ++head) {
@@ -223,6 +230,7 @@ Figure WeightsOverview::figure(const Document& document) const {
       HeatMapPanel panel;
       panel.title = fmt::format("layer {}, head {}", layer, head);
       panel.values = thumbnail.values;
+      panel.blank_missing = causal_;
       panel.scale = thumbnail.scale;
       figure.panels.emplace_back(std::move(panel));
       figure.columns = std::max(figure.columns, static_cast<int>(head) + 1);

@@ -42,6 +42,7 @@ private:
   std::vector<Thumbnail> thumbnails_;
   double shared_high_ = 0;
   bool shared_ = false, difference_ = false, value_weighted_ = false;
+  bool causal_ = false;
   bool same_ = false; // a difference of equal weights, which is empty
 };
 

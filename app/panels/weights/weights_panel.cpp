@@ -116,7 +116,7 @@ void draw_weights_toolbar(Editor& editor, MapZoom& zoom, const char* why_own) {
   bar.draw();
 }
 
-bool by_tiles(const Document& document) { return expected_tokens(document) > most_tokens_whole; }
+bool by_tiles(const Document& document) { return likely_tokens(document) > most_tokens_whole; }
 
 WeightsKey weights_key(const Document& document, const ColumnSource& source) {
   return {.layer = document.scene().layer,
@@ -246,6 +246,7 @@ private:
       source.heads = shown_heads(scene.head, scene.model->heads);
       source.fusion = scene.head.fusion;
       source.tokens = static_cast<std::int64_t>(snapshot.shown().any()->tokens.size());
+      source.causal = scene.model->causal;
       columns_[i].tiles().set_source(source);
       columns_[i].show_tiles(*snapshot.results[static_cast<std::size_t>(sources[i].side)], options,
                              editor().clock());
@@ -264,6 +265,7 @@ private:
     figure_ = {};
     figure_.title = fmt::format("{} · layer {} · {}", run_->model.name, document.scene().layer,
                                 document.scene().head.text());
+    if (run_->model.causal) figure_.subtitle = causal_note;
     figure_.columns = columns_.size() > 4 ? 3 : 0;
     for (const WeightsColumn& column : columns_) {
       if (column.panel() != nullptr) figure_.panels.emplace_back(*column.panel());

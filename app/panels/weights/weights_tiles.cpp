@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/views/weights_view.h"
+
 namespace hydrascope::app {
 
 namespace {
@@ -102,11 +104,14 @@ void WeightsTiles::take(const SideResults& results, double now) {
           std::lround(std::log2(static_cast<double>(source_.tokens) / static_cast<double>(key.row_count))));
       taken.used = now;
       taken.values = {{key.rows, key.columns}, each.values.values};
+      if (source_.causal)
+        blank_later_keys(taken.values, {key.first_row, key.row_count, key.first_column, key.column_count});
       signed_ = each.derived_signed && !key.value_weighted;
       untrained_ = each.untrained;
       if (taken.level == 0) {
         std::vector<float> sizes;
-        for (const float value : taken.values.values) sizes.push_back(std::abs(value));
+        for (const float value : taken.values.values)
+          if (!std::isnan(value)) sizes.push_back(std::abs(value));
         const auto at = static_cast<std::ptrdiff_t>(static_cast<double>(sizes.size() - 1) * 0.99);
         std::ranges::nth_element(sizes, sizes.begin() + at);
         percentile_ = static_cast<double>(sizes[static_cast<std::size_t>(at)]);
@@ -125,7 +130,7 @@ void WeightsTiles::take(const SideResults& results, double now) {
 
 void WeightsTiles::set_scale(const Scale& scale) {
   scale_ = scale;
-  for (Tile& tile : tiles_) tile.map.set(tile.values, scale_);
+  for (Tile& tile : tiles_) tile.map.set(tile.values, scale_, {.blank_missing = source_.causal});
 }
 
 void WeightsTiles::paint(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity) {

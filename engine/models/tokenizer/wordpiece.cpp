@@ -1,76 +1,11 @@
 #include "engine/models/tokenizer/wordpiece.h"
 
 #include <algorithm>
-#include <optional>
-#include <span>
 #include <utility>
 
-#include <utf8proc.h>
-
 #include "engine/base/error.h"
-#include "engine/base/text.h"
 
 namespace hydrascope {
-namespace {
-
-// Approximately what a regular expression's \w matches, for `single_word`.
-bool is_word_character(char32_t point) {
-  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(point));
-  return point == '_' || (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_ND);
-}
-
-// The code point that ends before `at`.
-CodePoint code_point_before(std::string_view text, std::size_t at) {
-  std::size_t start = at - 1;
-  while (start > 0 && at - start < 4 && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) --start;
-  const CodePoint point = code_point_at(text, start);
-  return start + point.length == at ? point : CodePoint{0xFFFD, 1};
-}
-
-bool stands_alone(std::string_view text, std::size_t begin, std::size_t end) {
-  if (begin > 0 && is_word_character(code_point_before(text, begin).value)) return false;
-  return end >= text.size() || !is_word_character(code_point_at(text, end).value);
-}
-
-struct Match {
-  const SpecialToken* token = nullptr;
-  std::size_t begin = 0, end = 0; // including stripped white space
-};
-
-// The leftmost special token at or after `from`, the longest of those that start there.
-std::optional<Match> find_special(std::string_view text, std::size_t from,
-                                  std::span<const SpecialToken> tokens) {
-  std::optional<Match> best;
-  for (const SpecialToken& token : tokens) { // longest first
-    for (std::size_t at = text.find(token.text, from); at != std::string_view::npos;
-         at = text.find(token.text, at + 1)) {
-      if (best && at >= best->begin) break;
-      if (token.single_word && !stands_alone(text, at, at + token.text.size())) continue;
-      best = Match{&token, at, at + token.text.size()};
-      break;
-    }
-  }
-  if (!best) return best;
-  while (best->token->strip_left && best->begin > from) {
-    const CodePoint point = code_point_before(text, best->begin);
-    if (!is_white_space(point.value)) break;
-    best->begin -= point.length;
-  }
-  while (best->token->strip_right && best->end < text.size()) {
-    const CodePoint point = code_point_at(text, best->end);
-    if (!is_white_space(point.value)) break;
-    best->end += point.length;
-  }
-  return best;
-}
-
-void sort_longest_first(std::vector<SpecialToken>& tokens) {
-  std::stable_sort(tokens.begin(), tokens.end(), [](const SpecialToken& a, const SpecialToken& b) {
-    return a.text.size() > b.text.size();
-  });
-}
-
-} // namespace
 
 struct WordPiece::Output {
   std::vector<WordPieceToken> tokens;
@@ -93,17 +28,13 @@ WordPiece::WordPiece(WordPieceSettings settings, const std::string& subject)
   unknown_ = require(settings_.unknown, subject);
   start_ = require(settings_.start, subject);
   end_ = require(settings_.end, subject);
+  std::vector<SpecialToken> literal, normalized;
   for (SpecialToken token : settings_.special) {
-    if (token.text.empty()) continue;
-    if (token.normalized) {
-      token.text = normalize_text(token.text, settings_.normalizer);
-      if (!token.text.empty()) normalized_.push_back(token);
-    } else {
-      literal_.push_back(token);
-    }
+    if (token.normalized) token.text = normalize_text(token.text, settings_.normalizer);
+    (token.normalized ? normalized : literal).push_back(std::move(token));
   }
-  sort_longest_first(literal_);
-  sort_longest_first(normalized_);
+  literal_ = SpecialTokenMatcher(std::move(literal));
+  normalized_ = SpecialTokenMatcher(std::move(normalized));
 }
 
 std::int32_t WordPiece::require(const std::string& token, const std::string& subject) const {
@@ -144,9 +75,9 @@ void WordPiece::add_words(std::string_view text, Output& output) const {
 void WordPiece::add_normalized(std::string_view text, Output& output) const {
   const std::string normal = normalize_text(text, settings_.normalizer);
   std::size_t at = 0;
-  while (const auto match = find_special(normal, at, normalized_)) {
+  while (const auto match = normalized_.find(normal, at)) {
     add_words(std::string_view(normal).substr(at, match->begin - at), output);
-    output.tokens.push_back({match->token->id, -1});
+    output.tokens.push_back({match->id, -1});
     at = match->end;
   }
   add_words(std::string_view(normal).substr(at), output);
@@ -154,9 +85,9 @@ void WordPiece::add_normalized(std::string_view text, Output& output) const {
 
 void WordPiece::add_text(std::string_view text, Output& output) const {
   std::size_t at = 0;
-  while (const auto match = find_special(text, at, literal_)) {
+  while (const auto match = literal_.find(text, at)) {
     add_normalized(text.substr(at, match->begin - at), output);
-    output.tokens.push_back({match->token->id, -1});
+    output.tokens.push_back({match->id, -1});
     at = match->end;
   }
   add_normalized(text.substr(at), output);

@@ -8,19 +8,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/models/tokenizer/special_tokens.h"
 #include "engine/models/tokenizer/text_normalizer.h"
 
 namespace hydrascope {
-
-// A token that is matched in the text before it is split into words.
-struct SpecialToken {
-  std::string text;
-  std::int32_t id = 0;
-  bool single_word = false; // matches only between characters that are not part of a word
-  bool strip_left = false;  // includes the white space before it
-  bool strip_right = false; // … and after it
-  bool normalized = false;  // matched in the normalised text
-};
 
 struct WordPieceToken {
   std::int32_t id = 0;
@@ -68,7 +59,7 @@ private:
   void add_word(std::string_view word, Output& output) const;
 
   WordPieceSettings settings_;
-  std::vector<SpecialToken> literal_, normalized_; // longest first
+  SpecialTokenMatcher literal_, normalized_;
   std::unordered_map<std::string_view, std::int32_t> ids_,
       continuation_ids_;          // views into settings_.vocabulary
   std::size_t longest_piece_ = 1; // bytes

@@ -100,6 +100,62 @@ TensorMap from_timm(const TensorMap& tensors) {
   return result;
 }
 
+// GPT-2's names inside a block become Llama's. Its Conv1D keeps (in,out), and one of them holds q, k and v.
+constexpr std::array<std::pair<const char*, const char*>, 5> gpt2_inner{
+    {{"ln_1.", "input_layernorm."},
+     {"ln_2.", "post_attention_layernorm."},
+     {"attn.c_proj.", "self_attn.o_proj."},
+     {"mlp.c_fc.", "mlp.up_proj."},
+     {"mlp.c_proj.", "mlp.down_proj."}}};
+constexpr std::array<std::pair<const char*, const char*>, 4> gpt2_outer{
+    {{"wte.", "embed_tokens."}, {"wpe.", "embed_positions."}, {"ln_f.", "norm."}, {"lm_head.", "lm_head."}}};
+
+void add_gpt2_block(TensorMap& result, const std::string& name, const at::Tensor& tensor) {
+  const auto dot = name.find('.', 2);
+  const std::string layer = "encoder.layer." + name.substr(2, dot - 2) + ".";
+  std::string inner = dot == std::string::npos ? std::string() : name.substr(dot + 1);
+  const bool product = tensor.dim() == 2 && inner.ends_with(".weight");
+  const at::Tensor turned = product ? tensor.t() : tensor;
+  if (replace_prefix(inner, "attn.c_attn.", "")) {
+    const std::int64_t rows = turned.dim() > 0 ? turned.size(0) / 3 : 0;
+    constexpr std::array<const char*, 3> parts{"q_proj.", "k_proj.", "v_proj."};
+    for (std::size_t i = 0; i < 3 && turned.dim() > 0; ++i)
+      result[fmt::format("{}self_attn.{}{}", layer, parts[i], inner)] =
+          turned.narrow(0, static_cast<std::int64_t>(i) * rows, rows);
+    return;
+  }
+  for (const auto& [from, to] : gpt2_inner)
+    if (replace_prefix(inner, from, to)) break;
+  result[layer + inner] = turned;
+}
+
+TensorMap from_gpt2(const TensorMap& tensors) {
+  TensorMap result;
+  for (const auto& [given, tensor] : tensors) {
+    std::string name = given;
+    replace_prefix(name, "transformer.", "");
+    if (name.starts_with("h.")) {
+      add_gpt2_block(result, name, tensor);
+      continue;
+    }
+    for (const auto& [from, to] : gpt2_outer)
+      if (replace_prefix(name, from, to)) break;
+    result[name] = tensor;
+  }
+  return result;
+}
+
+TensorMap from_llama(const TensorMap& tensors) {
+  TensorMap result;
+  for (const auto& [given, tensor] : tensors) {
+    std::string name = given;
+    replace_prefix(name, "model.", "");
+    replace_prefix(name, "layers.", "encoder.layer.");
+    result[name] = tensor;
+  }
+  return result;
+}
+
 void add_file(Checkpoint& checkpoint, const fs::path& file) {
   const SafetensorsFile opened = SafetensorsFile::open(file);
   for (const auto& [name, view] : opened.tensors()) {
@@ -177,6 +233,10 @@ std::string canonical_name(std::string_view name) {
 
 TensorMap canonical_tensors(const TensorMap& tensors) {
   if (tensors.contains("blocks.0.attn.qkv.weight")) return from_timm(tensors);
+  for (const char* prefix : {"", "transformer."})
+    if (tensors.contains(std::string(prefix) + "wte.weight")) return from_gpt2(tensors);
+  for (const char* prefix : {"", "model."})
+    if (tensors.contains(std::string(prefix) + "embed_tokens.weight")) return from_llama(tensors);
   TensorMap result;
   for (const auto& [name, tensor] : tensors) {
     const std::string canonical = canonical_name(name);

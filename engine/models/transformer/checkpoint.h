@@ -30,7 +30,8 @@ void release_pages(const at::Tensor& tensor);
 // `bert.encoder.…`, `….LayerNorm.gamma` → `encoder.…`, `….LayerNorm.weight`.
 std::string canonical_name(std::string_view name);
 
-// All tensors under canonical names; timm's names, with the fused qkv projection, become Hugging Face's.
+// All tensors under canonical names; timm's names, with the fused qkv projection, become Hugging Face's,
+// those of GPT-2, with the transposed projections, become Llama's.
 TensorMap canonical_tensors(const TensorMap& tensors);
 
 // Reads model.safetensors, or the shards that model.safetensors.index.json lists. Throws Error (missing),

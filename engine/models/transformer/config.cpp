@@ -12,30 +12,10 @@
 namespace hydrascope {
 namespace {
 
-// Limits beyond which a configuration is considered an error.
-constexpr int max_layers = 512, max_heads = 512, max_width = 32768, max_intermediate = 262144;
-constexpr int max_patch = 512, max_image = 16384, max_vocabulary = 4'000'000, max_positions = 1'000'000;
-constexpr int max_classes = 1'000'000;
-
-Activation read_activation(const ConfigFields& fields) {
-  static const std::map<std::string, Activation> known{
-      {"gelu", Activation::gelu},           {"gelu_python", Activation::gelu},
-      {"gelu_new", Activation::gelu_tanh},  {"gelu_pytorch_tanh", Activation::gelu_tanh},
-      {"gelu_fast", Activation::gelu_tanh}, {"quick_gelu", Activation::quick_gelu},
-      {"relu", Activation::relu},           {"silu", Activation::silu},
-      {"swish", Activation::silu}};
-  const std::string name = fields.text("hidden_act", "gelu");
-  const auto found = known.find(name);
-  if (found == known.end())
-    throw Error(fields.file().string(), "hidden_act \"" + name + "\" is not supported",
-                "use a model with gelu, gelu_new, quick_gelu, relu or silu");
-  return found->second;
-}
-
 // id2label with the ids 0 … n−1, or `num_labels`. transformers omits both for its default of two classes.
 void read_labels(const ConfigFields& fields, ModelConfig& config) {
   if (!fields.has("id2label")) {
-    config.classes = fields.integer("num_labels", 0, max_classes, 0);
+    config.classes = fields.integer("num_labels", 0, ConfigLimits::classes, 0);
     return;
   }
   const auto& table = fields.value("id2label");
@@ -53,8 +33,8 @@ void read_labels(const ConfigFields& fields, ModelConfig& config) {
 }
 
 void read_image_sizes(const ConfigFields& fields, ModelConfig& config, int default_patch) {
-  const auto patch = fields.size("patch_size", 1, max_patch, default_patch);
-  const auto image = fields.size("image_size", 1, max_image, 224);
+  const auto patch = fields.size("patch_size", 1, ConfigLimits::patch, default_patch);
+  const auto image = fields.size("image_size", 1, ConfigLimits::image, 224);
   config.patch_height = patch[0];
   config.patch_width = patch[1];
   config.image_height = image[0];
@@ -72,11 +52,11 @@ void check_heads(const ConfigFields& fields, const ModelConfig& config, const ch
 ModelConfig read_transformer(const ConfigFields& fields, const std::string& family) {
   ModelConfig config;
   config.family = family;
-  config.layers = fields.integer("num_hidden_layers", 1, max_layers, 12);
-  config.heads = fields.integer("num_attention_heads", 1, max_heads, 12);
-  config.width = fields.integer("hidden_size", 1, max_width, 768);
+  config.layers = fields.integer("num_hidden_layers", 1, ConfigLimits::layers, 12);
+  config.heads = fields.integer("num_attention_heads", 1, ConfigLimits::heads, 12);
+  config.width = fields.integer("hidden_size", 1, ConfigLimits::width, 768);
   check_heads(fields, config, "num_attention_heads");
-  config.activation = read_activation(fields);
+  config.activation = read_activation(fields, "hidden_act", "gelu");
   config.layer_norm_epsilon = fields.real("layer_norm_eps", 0, 1, family == "dinov2" ? 1e-6 : 1e-12);
   config.qkv_bias = fields.boolean("qkv_bias", true);
   if (fields.has("architectures") && fields.value("architectures").is_array() &&
@@ -94,7 +74,7 @@ ModelConfig read_vision(const ConfigFields& fields, const std::string& family) {
   if (family == "deit" && config.architecture == "DeiTForImageClassificationWithTeacher")
     config.family = "deit-distilled";
   if (family != "dinov2") {
-    config.intermediate = fields.integer("intermediate_size", 1, max_intermediate, 3072);
+    config.intermediate = fields.integer("intermediate_size", 1, ConfigLimits::intermediate, 3072);
     return config;
   }
   const int hidden = static_cast<int>(config.width * fields.real("mlp_ratio", 0.01, 64, 4.0));
@@ -108,9 +88,9 @@ ModelConfig read_vision(const ConfigFields& fields, const std::string& family) {
 ModelConfig read_bert(const ConfigFields& fields) {
   ModelConfig config = read_transformer(fields, "bert");
   config.prefix_tokens = 0;
-  config.intermediate = fields.integer("intermediate_size", 1, max_intermediate, 3072);
-  config.vocabulary = fields.integer("vocab_size", 1, max_vocabulary, 30522);
-  config.max_positions = fields.integer("max_position_embeddings", 2, max_positions, 512);
+  config.intermediate = fields.integer("intermediate_size", 1, ConfigLimits::intermediate, 3072);
+  config.vocabulary = fields.integer("vocab_size", 1, ConfigLimits::vocabulary, 30522);
+  config.max_positions = fields.integer("max_position_embeddings", 2, ConfigLimits::positions, 512);
   config.token_types = fields.integer("type_vocab_size", 1, 1024, 2);
   const std::string positions = fields.text("position_embedding_type", "absolute");
   if (positions != "absolute")
@@ -169,11 +149,12 @@ ModelConfig read_timm(const ConfigFields& fields, const std::string& architectur
     return size == std::end(timm_sizes) ? std::optional<int>() : std::optional<int>(size->*member);
   };
   const ConfigFields arguments = fields.object("model_args");
-  config.width = arguments.integer(
-      "embed_dim", 1, max_width,
-      fields.has("num_features") ? fields.integer("num_features", 1, max_width) : named(&TimmSize::width));
-  config.layers = arguments.integer("depth", 1, max_layers, named(&TimmSize::layers));
-  config.heads = arguments.integer("num_heads", 1, max_heads, named(&TimmSize::heads));
+  config.width =
+      arguments.integer("embed_dim", 1, ConfigLimits::width,
+                        fields.has("num_features") ? fields.integer("num_features", 1, ConfigLimits::width)
+                                                   : named(&TimmSize::width));
+  config.layers = arguments.integer("depth", 1, ConfigLimits::layers, named(&TimmSize::layers));
+  config.heads = arguments.integer("num_heads", 1, ConfigLimits::heads, named(&TimmSize::heads));
   check_heads(arguments, config, "num_heads");
   config.intermediate = static_cast<int>(config.width * arguments.real("mlp_ratio", 0.01, 64, 4.0));
   if (config.intermediate < 1) arguments.fail("mlp_ratio", "leaves no hidden unit");
@@ -185,14 +166,15 @@ ModelConfig read_timm(const ConfigFields& fields, const std::string& architectur
   if (pretrained.has("input_size") && pretrained.value("input_size").is_array() &&
       pretrained.value("input_size").size() == 3 && pretrained.value("input_size")[1].is_number_integer())
     side = pretrained.value("input_size")[1].get<int>();
-  const auto image = arguments.size("img_size", 1, max_image, side);
-  const auto patch = arguments.size("patch_size", 1, max_patch, number_after(architecture, "_patch", 16));
+  const auto image = arguments.size("img_size", 1, ConfigLimits::image, side);
+  const auto patch =
+      arguments.size("patch_size", 1, ConfigLimits::patch, number_after(architecture, "_patch", 16));
   config.image_height = image[0];
   config.image_width = image[1];
   config.patch_height = patch[0];
   config.patch_width = patch[1];
   if (image[0] < patch[0] || image[1] < patch[1]) arguments.fail("img_size", "is smaller than patch_size");
-  config.classes = fields.integer("num_classes", 0, max_classes, 1000);
+  config.classes = fields.integer("num_classes", 0, ConfigLimits::classes, 1000);
   if (fields.has("label_names") && fields.value("label_names").is_array())
     for (const auto& label : fields.value("label_names"))
       config.labels.push_back(label.is_string() ? label.get<std::string>() : label.dump());
@@ -201,6 +183,21 @@ ModelConfig read_timm(const ConfigFields& fields, const std::string& architectur
 }
 
 } // namespace
+
+Activation read_activation(const ConfigFields& fields, const std::string& key, const std::string& initial) {
+  static const std::map<std::string, Activation> known{
+      {"gelu", Activation::gelu},           {"gelu_python", Activation::gelu},
+      {"gelu_new", Activation::gelu_tanh},  {"gelu_pytorch_tanh", Activation::gelu_tanh},
+      {"gelu_fast", Activation::gelu_tanh}, {"quick_gelu", Activation::quick_gelu},
+      {"relu", Activation::relu},           {"silu", Activation::silu},
+      {"swish", Activation::silu}};
+  const std::string name = fields.text(key, initial);
+  const auto found = known.find(name);
+  if (found == known.end())
+    throw Error(fields.file().string(), key + " \"" + name + "\" is not supported",
+                "use a model with gelu, gelu_new, quick_gelu, relu or silu");
+  return found->second;
+}
 
 ModelConfig read_config(const std::filesystem::path& folder) {
   const auto file = folder / "config.json";
@@ -213,13 +210,15 @@ ModelConfig read_config(const std::filesystem::path& folder) {
     config = read_vision(fields, type);
   else if (type == "bert")
     config = read_bert(fields);
+  else if (is_decoder_type(type))
+    config = read_decoder(fields, type);
   else if (type.empty() && fields.has("architecture"))
     config = read_timm(fields, fields.text("architecture", ""));
   else
     throw ForeignFile(
         file.string(),
         type.empty() ? "names no model_type" : "the model_type \"" + type + "\" is not supported",
-        "use a vit, deit, dinov2 or bert model");
+        "use a vit, deit, dinov2, bert, gpt2, llama, mistral or qwen2 model");
   config.file = file;
   return config;
 }
@@ -236,6 +235,9 @@ ModelInfo info_of(const ModelConfig& config, const std::filesystem::path& folder
   info.layers = config.layers;
   info.heads = config.heads;
   info.width = config.width;
+  info.key_heads = config.kv_heads();
+  info.causal = config.causal;
+  info.vocabulary = config.causal ? config.vocabulary : 0;
   info.patch_size = config.patch_height;
   info.image_size = config.image_height;
   info.prefix_tokens = config.prefix_tokens;

@@ -51,7 +51,9 @@ bool is_known_extra(const std::string& name) {
   for (const char* extra : {"embeddings.position_ids", "embeddings.token_type_ids", "embeddings.mask_token",
                             "cls.seq_relationship.", "pooler.", "decoder."})
     if (name.starts_with(extra)) return true;
-  return name.ends_with(".num_batches_tracked");
+  for (const char* extra : {".num_batches_tracked", ".attn.bias", ".attn.masked_bias", "rotary_emb.inv_freq"})
+    if (name.ends_with(extra)) return true;
+  return false;
 }
 
 // The checkpoint's parameters that the model uses, checked and in float32.
@@ -133,7 +135,8 @@ Encoder::Encoder(ModelConfig config, const std::filesystem::path& folder, const 
   info_.labels.clear();
   parameters_ = checked_parameters(checkpoint, expected, info_);
   if (config_.rotary)
-    rotary_ = std::make_shared<const Rotary>(config_.max_positions, config_.width / config_.heads, device());
+    rotary_ = std::make_shared<const Rotary>(*config_.rotary, config_.max_positions,
+                                             config_.width / config_.heads, device());
   for (int i = 0; i < config_.layers; ++i)
     layers_.push_back(std::make_shared<const EncoderLayer>(parameters_, config_, i));
 }
@@ -160,6 +163,9 @@ at::Tensor Encoder::block(int layer, const at::Tensor& hidden, const ModelInput&
                        .kernel = kernel,
                        .kernel_parameters = kernel_parameters,
                        .rotary = rotary_.get(),
+                       .positions = input.positions,
+                       .first_position = input.first_position,
+                       .state = options.state,
                        .muted = options.muted};
   if (options.for_logits) {
     context.outputs = tokens_read();
@@ -251,8 +257,8 @@ std::shared_ptr<const Model> Encoder::with_parameters(const std::map<std::string
         std::make_shared<const EncoderLayer>(result->parameters_, config_, layer);
   if (ends_changed) result->rebuild_ends();
   if (const at::Device place = result->device(); rotary_ && place != device())
-    result->rotary_ =
-        std::make_shared<const Rotary>(config_.max_positions, config_.width / config_.heads, place);
+    result->rotary_ = std::make_shared<const Rotary>(*config_.rotary, config_.max_positions,
+                                                     config_.width / config_.heads, place);
   if (!labels.empty() && result->info_.labels.size() != labels.size())
     throw Error("classifier",
                 fmt::format("does not have as many outputs as there are labels ({})", labels.size()),
@@ -283,16 +289,18 @@ void expect_layers(const ModelConfig& config, ExpectedParameters& expected) {
       expected[prefix + name + ".weight"] = {{out, in}, true};
       expected[prefix + name + ".bias"] = {{out}, bias};
     };
+    const std::int64_t key_width = width / config.heads * config.kv_heads();
     if (names.query_key_value != nullptr) linear(names.query_key_value, 3 * width, width, config.qkv_bias);
-    for (const char* name : {names.query, names.key, names.value})
-      if (name != nullptr) linear(name, width, width, config.qkv_bias);
-    linear(names.attention_output, width, width, true);
-    linear(names.mlp_in, hidden, width, true);
-    if (names.mlp_gate != nullptr) linear(names.mlp_gate, hidden, width, true);
-    linear(names.mlp_out, width, hidden, true);
+    if (names.query != nullptr) linear(names.query, width, width, config.qkv_bias);
+    for (const char* name : {names.key, names.value})
+      if (name != nullptr) linear(name, key_width, width, config.qkv_bias);
+    linear(names.attention_output, width, width, config.output_bias);
+    linear(names.mlp_in, hidden, width, config.mlp_bias);
+    if (names.mlp_gate != nullptr) linear(names.mlp_gate, hidden, width, config.mlp_bias);
+    linear(names.mlp_out, width, hidden, config.mlp_bias);
     for (const char* name : {names.norm1, names.norm2}) {
       expected[prefix + name + ".weight"] = {{width}, true};
-      expected[prefix + name + ".bias"] = {{width}, true};
+      if (!config.rms_norm) expected[prefix + name + ".bias"] = {{width}, true};
     }
     for (const char* name : {names.scale1, names.scale2})
       if (name != nullptr) expected[prefix + name] = {{width}, true};

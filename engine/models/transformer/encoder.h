@@ -60,10 +60,12 @@ protected:
   at::Tensor find(const std::string& name) const;
   Linear::Part part(const std::string& name) const { return {find(name + ".weight"), find(name + ".bias")}; }
   Norm norm(const std::string& name) const {
-    return {find(name + ".weight"), find(name + ".bias"), config_.layer_norm_epsilon};
+    return {find(name + ".weight"), find(name + ".bias"), config_.layer_norm_epsilon, config_.rms_norm};
   }
   // The names of the classifier's labels for `classes` outputs: the configuration's, else `class n`.
   void set_classes(std::int64_t classes);
+  // The outputs are named by the model itself (Model::output_label), not by labels.
+  void set_outputs() { info_.has_classifier = true; }
   void set_default_size(int image_size) { info_.image_size = image_size; }
 
 private:
@@ -88,8 +90,11 @@ void expect_layers(const ModelConfig& config, ExpectedParameters& expected);
 std::shared_ptr<const Model> make_vision_transformer(const ModelConfig& config,
                                                      const std::filesystem::path& folder,
                                                      const Checkpoint& checkpoint);
-// From the parameters `embedding.weight`, `encoder.layer.…`, `final_norm.…` and `logits.…`, which it shares.
+// A decoder with new parameters, which it shares: `embed_tokens.weight`, `encoder.layer.…`, `norm.…` and
+// `lm_head.…`.
 std::shared_ptr<const Model> make_decoder(const ModelConfig& config, TensorMap parameters);
+std::shared_ptr<const Model> make_decoder(const ModelConfig& config, const std::filesystem::path& folder,
+                                          const Checkpoint& checkpoint);
 std::shared_ptr<const Model> make_bert(const ModelConfig& config, const std::filesystem::path& folder,
                                        const Checkpoint& checkpoint);
 

@@ -4,14 +4,11 @@
 #include <type_traits>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/layer_norm.h>
-#include <ATen/ops/outer.h>
-#include <ATen/ops/pow.h>
-#include <ATen/ops/silu.h>
+#include <ATen/ops/rms_norm.h>
 #include <c10/core/GradMode.h>
 
+#include "engine/attention/interface/decoding.h"
 #include "engine/attention/interface/tokens.h"
 
 namespace hydrascope {
@@ -54,6 +51,20 @@ constexpr LayerNames bert_names{"attention.self.query",
                                 nullptr,
                                 false};
 
+// GPT-2's names are made these, too (checkpoint.cpp).
+constexpr LayerNames llama_names{"self_attn.q_proj",
+                                 "self_attn.k_proj",
+                                 "self_attn.v_proj",
+                                 "self_attn.o_proj",
+                                 "input_layernorm",
+                                 "post_attention_layernorm",
+                                 "mlp.up_proj",
+                                 "mlp.down_proj",
+                                 "mlp.gate_proj",
+                                 nullptr,
+                                 nullptr,
+                                 true};
+// What recall trains.
 constexpr LayerNames decoder_names{nullptr,    nullptr,  nullptr,          "output", "attention_norm",
                                    "mlp_norm", "mlp_in", "mlp_out",        nullptr,  nullptr,
                                    nullptr,    true,     "query_key_value"};
@@ -72,33 +83,24 @@ struct EncoderLayer::LayerParameters {
   Linear::Part part(const std::string& name) const {
     return {tensor(name + ".weight"), tensor(name + ".bias")};
   }
-  Norm norm(const std::string& name, double epsilon) const {
-    return {tensor(name + ".weight"), tensor(name + ".bias"), epsilon};
+  Norm norm(const std::string& name, const ModelConfig& config) const {
+    return {tensor(name + ".weight"), tensor(name + ".bias"), config.layer_norm_epsilon, config.rms_norm};
   }
 };
 
 at::Tensor Norm::operator()(const at::Tensor& x) const {
-  return at::layer_norm(x, weight.sizes(), weight, bias, epsilon);
-}
-
-Rotary::Rotary(const std::int64_t tokens, const std::int64_t head_width, const at::Device device) {
-  const std::int64_t half = head_width / 2;
-  const auto options = at::TensorOptions().dtype(at::kDouble);
-  const at::Tensor frequencies =
-      at::pow(10'000.0, at::arange(half, options) * (-1.0 / static_cast<double>(half)));
-  const at::Tensor angles = at::outer(at::arange(tokens, options), frequencies);
-  cosine_ = at::cat({angles.cos(), angles.cos()}, 1).to(device, at::kFloat);
-  sine_ = at::cat({-angles.sin(), angles.sin()}, 1).to(device, at::kFloat);
-}
-
-at::Tensor Rotary::operator()(const at::Tensor& x) const {
-  const std::int64_t tokens = x.size(2);
-  return x * cosine_.narrow(0, 0, tokens) + x.roll(x.size(3) / 2, 3) * sine_.narrow(0, 0, tokens);
+  return rms ? at::rms_norm(x, weight.sizes(), weight, epsilon)
+             : at::layer_norm(x, weight.sizes(), weight, bias, epsilon);
 }
 
 LayerNames layer_names(const ModelConfig& config) {
   if (config.family == "bert") return bert_names;
   if (config.family == "decoder") return decoder_names;
+  if (config.family == "gpt2" || config.family == "llama") {
+    LayerNames names = llama_names;
+    if (!config.gated_mlp) names.mlp_gate = nullptr;
+    return names;
+  }
   if (config.family != "dinov2") return vit_names;
   LayerNames names = dinov2_names;
   if (config.gated_mlp) {
@@ -125,11 +127,12 @@ EncoderLayer::EncoderLayer(const TensorMap& parameters, const ModelConfig& confi
 
 EncoderLayer::EncoderLayer(const LayerParameters& from, const ModelConfig& config, const LayerNames& names)
     : heads_(config.heads),
+      key_heads_(config.kv_heads()),
       activation_(config.activation),
       norm_first_(names.norm_first),
       causal_(config.causal),
-      norm1_(from.norm(names.norm1, config.layer_norm_epsilon)),
-      norm2_(from.norm(names.norm2, config.layer_norm_epsilon)),
+      norm1_(from.norm(names.norm1, config)),
+      norm2_(from.norm(names.norm2, config)),
       qkv_(names.query_key_value != nullptr
                ? std::vector<Linear::Part>{from.part(names.query_key_value)}
                : std::vector<Linear::Part>{from.part(names.query), from.part(names.key),
@@ -155,17 +158,30 @@ at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& cont
   const KernelParameters& kernel_parameters = folded ? folded->parameters : context.kernel_parameters;
   std::vector<at::Tensor> parts = (folded ? folded->projections : qkv_).split(x);
   if (parts.size() == 1) parts = parts.front().chunk(3, -1);
-  for (at::Tensor& part : parts) part = part.view({batch, tokens, heads_, width / heads_}).transpose(1, 2);
+  const auto of_heads = [&](const at::Tensor& part, const std::int64_t heads) {
+    return part.view({batch, tokens, heads, width / heads_}).transpose(1, 2);
+  };
+  const auto rotated = [&](const at::Tensor& part) {
+    return context.rotary != nullptr ? (*context.rotary)(part, context.positions, context.first_position)
+                                     : part;
+  };
 
   AttentionInput input;
-  input.q = context.rotary != nullptr ? (*context.rotary)(parts[0]) : parts[0];
-  input.k = context.rotary != nullptr ? (*context.rotary)(parts[1]) : parts[1];
-  input.v = parts[2];
+  input.q = rotated(of_heads(parts[0], heads_));
+  input.k = rotated(of_heads(parts[1], key_heads_));
+  input.v = of_heads(parts[2], key_heads_);
+  if (key_heads_ < heads_) {
+    input.key_heads = key_heads_;
+    if (context.state == nullptr)
+      for (at::Tensor* const part : {&input.k, &input.v}) *part = for_each_head(*part, heads_);
+  }
   input.layer_input = x;
   input.mask = context.mask;
   input.causal = causal_;
   input.layout = context.layout;
-  AttentionOutput output = context.kernel.run(input, kernel_parameters);
+  AttentionOutput output = context.state != nullptr
+                               ? AttentionOutput{.out = context.state->extend(input), .path = "state"}
+                               : context.kernel.run(input, kernel_parameters);
   if constexpr (!std::is_same_v<Tap, NoTap>) {
     // The gradient is taken at the attention's output, also if nothing before it is differentiable.
     if (c10::GradMode::is_enabled() && !output.out.requires_grad())
@@ -187,7 +203,7 @@ at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& cont
 at::Tensor EncoderLayer::mlp(const at::Tensor& x) const {
   if (!gated_) return mlp_out_(mlp_in_(x, activation_));
   const std::vector<at::Tensor> parts = mlp_in_.split(x);
-  return mlp_out_(at::silu(parts[0]) * parts[1]);
+  return mlp_out_(activate(parts[0], activation_) * parts[1]);
 }
 
 template <typename Tap>

@@ -13,27 +13,17 @@
 #include "engine/models/transformer/config.h"
 #include "engine/models/transformer/linear.h"
 #include "engine/models/transformer/model.h"
+#include "engine/models/transformer/rotary.h"
 
 namespace hydrascope {
 
+// LayerNorm, or RMSNorm (Zhang and Sennrich 2019), which subtracts no mean and has no bias.
 struct Norm {
   at::Tensor weight, bias; // (D)
   double epsilon = 1e-12;
+  bool rms = false;
 
   at::Tensor operator()(const at::Tensor& x) const;
-};
-
-// Rotary position embeddings (Su et al. 2021, Eq. 34; base 10,000): features i and i + d/2 are rotated
-// together, so that the product of a query and a key depends on their distance only.
-class Rotary {
-public:
-  // For up to `tokens` tokens and an even head width d, on the device of the model.
-  Rotary(std::int64_t tokens, std::int64_t head_width, at::Device device);
-  // x (B,H,N,d) of tokens 0 … N−1 → (B,H,N,d).
-  at::Tensor operator()(const at::Tensor& x) const;
-
-private:
-  at::Tensor cosine_, sine_; // (tokens,d), the sine of the first half negative
 };
 
 // The family's names of a block's parameters, without `encoder.layer.N.`.
@@ -46,7 +36,7 @@ struct LayerNames {
   const char* norm2 = ""; // before the MLP, or after it
   const char* mlp_in = "";
   const char* mlp_out = "";
-  const char* mlp_gate = nullptr; // SwiGLU's gate, or null
+  const char* mlp_gate = nullptr; // the gate of a gated MLP, or null
   const char* scale1 = nullptr;   // LayerScale, or null
   const char* scale2 = nullptr;
   bool norm_first = false;
@@ -64,6 +54,9 @@ struct BlockContext {
   const Kernel& kernel;
   const KernelParameters& kernel_parameters;
   const Rotary* rotary = nullptr; // turns q and k, or null
+  const at::Tensor& positions;    // (N) int64, or undefined: first_position + 0 … N−1
+  std::int64_t first_position = 0;
+  DecodingState* state = nullptr; // the tokens before these, or null: there are none
   std::span<const int> muted = {};
   std::int64_t outputs = 0; // > 0: computes the output of the first `outputs` tokens only
   at::Tensor read = {};     // (P) int64: computes the output of these of the B·N tokens only, as (P,D)
@@ -89,7 +82,7 @@ private:
   at::Tensor attention(const at::Tensor& x, const BlockContext& context, Tap tap) const;
   at::Tensor mlp(const at::Tensor& x) const;
 
-  std::int64_t heads_;
+  std::int64_t heads_, key_heads_;
   Activation activation_;
   bool norm_first_, causal_;
   Norm norm1_, norm2_;

@@ -20,6 +20,14 @@ ModelInput Model::prepare_text(const std::string&, const std::optional<std::stri
   throw UsageError(info().name, "takes pictures, not text", "choose a text model with --model");
 }
 
+std::vector<std::int64_t> Model::text_ids(const std::string&) const {
+  throw UsageError(info().name, "reads no running text", "choose a decoder with --model, as smollm2");
+}
+
+std::unique_ptr<TokenStream> Model::token_stream() const {
+  throw UsageError(info().name, "writes no text", "choose a decoder with --model, as smollm2");
+}
+
 ModelInput Model::recorded_input() const {
   throw UsageError(info().name, "is a model, not a capture", "give it a picture or a text");
 }
@@ -33,6 +41,11 @@ void check_can_hide(std::span<const std::int64_t> tokens, std::int64_t first, st
       throw UsageError(fmt::format("hidden token {}", token), "the result is read from it",
                        fmt::format("choose one from {} to {}", first, count - 1));
   }
+}
+
+std::string Model::output_label(const std::int64_t index) const {
+  const auto position = static_cast<std::size_t>(index);
+  return position < info().labels.size() ? info().labels[position] : fmt::format("class {}", index);
 }
 
 ModelInput Model::with_hidden(ModelInput input, std::span<const std::int64_t> tokens) const {

@@ -20,6 +20,8 @@
 
 namespace hydrascope {
 
+class DecodingState; // engine/attention/interface/decoding.h
+
 struct TextToken {
   std::string text; // the word piece as in the vocabulary ("##ing", "[CLS]")
   int word = -1;    // index of the whitespace-and-punctuation word it belongs to, −1 for special tokens
@@ -37,8 +39,9 @@ struct ModelInput {
   at::Tensor token_ids;   // text: (B,N) int64
   at::Tensor token_types; // text: (B,N) int64
   at::Tensor mask;        // text: (B,N) bool; undefined = all real
-  at::Tensor positions;   // text: (N) int64, rows of the position table; undefined = 0 … N−1
-  at::Tensor read;        // decoders: (P) int64, the tokens of the batch's B·N that logits() reads
+  at::Tensor positions;   // text: (N) int64, the tokens' positions; undefined = first_position + 0 … N−1
+  std::int64_t first_position = 0; // decoders: number of tokens before these, which decoding states hold
+  at::Tensor read; // decoders: (P) int64, the tokens of the batch's B·N that logits() reads; undefined: all
   TokenLayout layout;
   std::vector<TextToken> tokens; // text, B = 1
   CropBox crop;                  // images, B = 1
@@ -64,6 +67,22 @@ struct BlockOptions {
   // For the last block: computes the output of the first T tokens that logits() reads only, (B,T,D). If that
   // is the class token, the MLP of all others, two thirds of the block, is not computed.
   bool for_logits = false;
+  // Decoders: the layer's state of the tokens before these, which receives these. Without gradients, and no
+  // tap reads the attention.
+  DecodingState* state = nullptr;
+};
+
+// The text of tokens that come one by one.
+class TokenStream {
+public:
+  TokenStream() = default;
+  TokenStream(const TokenStream&) = delete;
+  TokenStream& operator=(const TokenStream&) = delete;
+  virtual ~TokenStream() = default;
+  // The characters that have become whole with this token, as UTF-8.
+  virtual std::string add(std::int64_t id) = 0;
+  // What is left: U+FFFD for bytes that are no whole character.
+  virtual std::string finish() = 0;
 };
 
 class Model {
@@ -77,6 +96,9 @@ public:
   // WordPiece; `second` joins a pair. Cut at the position table's length, with a note.
   virtual ModelInput prepare_text(const std::string& text,
                                   const std::optional<std::string>& second = {}) const;
+
+  // A decoder's tokens of a text, however long it is. Throws UsageError for other models.
+  virtual std::vector<std::int64_t> text_ids(const std::string& text) const;
 
   // The input that a capture was recorded with. Throws UsageError for a model that runs.
   virtual ModelInput recorded_input() const;
@@ -99,8 +121,16 @@ public:
   virtual at::Tensor block(int layer, const at::Tensor& hidden, const ModelInput& input, const Kernel& kernel,
                            const KernelParameters& kernel_parameters,
                            const BlockOptions& options = {}) const = 0;
-  // Logits (B,C) of the classifier ((B,N,V) for a masked-LM head); undefined without one.
+  // Logits (B,C) of the classifier ((B,N,V) for a masked-LM head; a decoder's (P,V) of the tokens that
+  // ModelInput::read names); undefined without one.
   virtual at::Tensor logits(const at::Tensor& hidden, const ModelInput& input) const = 0;
+  // What output `index` of logits() stands for: the label of a class, or "class n"; a decoder's token.
+  virtual std::string output_label(std::int64_t index) const;
+  // The output that is this text as one token; nullopt if there is none, or the outputs are classes.
+  virtual std::optional<std::int64_t> output_named(const std::string& /*text*/) const { return std::nullopt; }
+  // Decoders: the text of tokens, and whether a token ends a text. Other models throw UsageError.
+  virtual std::unique_ptr<TokenStream> token_stream() const;
+  virtual bool ends_text(std::int64_t /*id*/) const { return false; }
   // The last hidden state after the final LayerNorm where the model has one: (B,N,D).
   virtual at::Tensor final_hidden(const at::Tensor& hidden) const = 0;
 

@@ -148,6 +148,7 @@ ImageProcessor from_file(const std::filesystem::path& file, const ModelConfig& c
     processor.exact.reset();
     processor.shortest_edge.reset();
   }
+  processor.grey = fields.boolean("do_grayscale", false);
   processor.rescale = fields.real("rescale_factor", -1e6, 1e6, 1.0 / 255);
   if (!fields.boolean("do_rescale", true)) processor.rescale.reset();
   processor.normalize = fields.boolean("do_normalize", true);
@@ -208,6 +209,19 @@ ImageProcessor ImageProcessor::with_size(int side) const {
   return result;
 }
 
+namespace {
+
+void make_grey(Image& image) {
+  for (std::size_t at = 0; at + 2 < image.rgb.size(); at += 3) {
+    const std::uint32_t sum =
+        19595U * image.rgb[at] + 38470U * image.rgb[at + 1] + 7471U * image.rgb[at + 2] + 32768U;
+    const auto luminance = static_cast<std::uint8_t>(sum >> 16);
+    image.rgb[at] = image.rgb[at + 1] = image.rgb[at + 2] = luminance;
+  }
+}
+
+} // namespace
+
 CroppedImage resize_and_crop(const Image& image, const ImageProcessor& processor) {
   if (image.width < 1 || image.height < 1) throw UsageError("picture", "is empty", "open another");
   const Size size = resized(image, processor);
@@ -227,6 +241,7 @@ CroppedImage resize_and_crop(const Image& image, const ImageProcessor& processor
     result.image = crop(result.image, left, top, shown.width, shown.height);
   }
   result.box = {left * across, top * down, shown.width * across, shown.height * down};
+  if (processor.grey) make_grey(result.image);
   return result;
 }
 

@@ -23,6 +23,7 @@ struct ImageProcessor {
   std::optional<std::array<int, 2>> crop; // height, width; zeros around a smaller picture
   Filter filter = Filter::bicubic;
   bool torchvision_crop = false; // rounds the crop's corner to even instead of down
+  bool grey = false;             // every channel is the luminance (ITU-R 601), as Pillow's mode L
   std::optional<double> rescale = 1.0 / 255;
   bool normalize = true;
   std::array<double, 3> mean{0.5, 0.5, 0.5}, deviation{0.5, 0.5, 0.5};

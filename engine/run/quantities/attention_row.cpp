@@ -27,7 +27,7 @@ public:
     const LayerKernel& kernel = layer.kernel();
     result_.derived_signed = !has_distributions(kernel.kernel->info());
     std::vector<std::int64_t> rows;
-    if (result_.key.query) rows.push_back(*result_.key.query);
+    if (result_.key.query) rows.push_back(token_index(*result_.key.query, input.q.size(2)));
     at::Tensor mask = query_mask(input);
     if (mask.defined()) mask = mask.to(at::kCPU);
     for (std::int64_t token = 0; !result_.key.query && token < input.q.size(2); ++token)
@@ -65,7 +65,7 @@ private:
 class AttentionRowQuantity final : public QuantityOf<AttentionRowKey> {
   void check_key(const AttentionRowKey& key, const RunShape& shape) const override {
     check_below("layer", key.layer, shape.layers, "layers");
-    if (key.query) check_below("query", *key.query, shape.tokens, "tokens");
+    if (key.query) check_below("query", token_index(*key.query, shape.tokens), shape.tokens, "tokens");
   }
   std::unique_ptr<Reading> reading(const AttentionRowKey& key,
                                    const PlanContext& /*context*/) const override {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engine/base/array.h"
+#include "engine/run/quantities/last_token.h"
 #include "engine/run/quantity.h"
 
 namespace hydrascope {
@@ -15,7 +16,7 @@ struct AttentionRowKey {
   using Result = AttentionRowResult;
 
   int layer = 0;
-  std::optional<std::int64_t> query = {}; // nullopt: the mean of the rows of all real tokens
+  std::optional<std::int64_t> query = {}; // or last_token; nullopt: the mean of the rows of all real tokens
 
   bool operator==(const AttentionRowKey&) const = default;
 };

@@ -44,8 +44,8 @@ HiddenTarget hidden_target(const CheckedTarget& target, const Model& model, cons
   const bool of_class = target.kind == Target::Kind::class_index;
   const at::Tensor logits = of_class ? model.logits(output, input) : at::Tensor();
   HiddenTarget reading;
-  reading.value = target_value(target, model.info(), logits, model.final_hidden(output), input.mask, other)
-                      .value.item<double>();
+  reading.value =
+      target_value(target, model, logits, model.final_hidden(output), input.mask, other).value.item<double>();
   if (of_class) reading.probability = at::softmax(logits.to(at::kDouble), 1)[0][target.index].item<double>();
   return reading;
 }

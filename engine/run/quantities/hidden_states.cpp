@@ -45,7 +45,12 @@ class LogitsReading final : public Reading {
   bool needs_logits() const override { return true; }
   void finish(const FinishedPass& pass, QuantityResults& results) override {
     if (!pass.logits.defined()) return;
-    pass.copies.add(pass.logits, [&results](Array logits) { results.add(LogitsKey{}, std::move(logits)); });
+    ModelInput input = pass.pass.input.input;
+    const bool one_token = input.read.defined();
+    input.read = at::Tensor();
+    const at::Tensor all =
+        one_token ? pass.pass.model.model->logits(pass.outcome.output.detach(), input) : pass.logits;
+    pass.copies.add(all, [&results](Array logits) { results.add(LogitsKey{}, std::move(logits)); });
   }
 };
 

@@ -34,7 +34,7 @@ VectorsResult read_vectors(const VectorsKey& key, const LayerKernel& layer, cons
   result.teacher_forced = key.teacher_forced;
   result.untrained = kernel.info().trainable && !layer.own_parameters;
   result.head = key.head;
-  result.query = key.query;
+  result.query = token_index(key.query, input.q.size(2));
   const at::Tensor mask = real_mask(input);
   const auto heads_of = [&](const at::Tensor& x) {
     return resplit(select_tokens(x, mask), heads).select(0, 0);
@@ -42,7 +42,7 @@ VectorsResult read_vectors(const VectorsKey& key, const LayerKernel& layer, cons
   vectors.emplace_back(&VectorsResult::q, heads_of(input.q));
   vectors.emplace_back(&VectorsResult::k, heads_of(input.k));
 
-  const at::Tensor row = at::tensor({key.query}, input.q.options().dtype(at::kLong));
+  const at::Tensor row = at::tensor({result.query}, input.q.options().dtype(at::kLong));
   // In causal attention every query has a global vector of its own.
   const auto global = input.causal ? std::nullopt : kernel.global_vector(input, layer.parameters, row);
   const auto features = features_of(kernel, input, layer.parameters, global ? at::Tensor() : row, {});
@@ -52,7 +52,7 @@ VectorsResult read_vectors(const VectorsKey& key, const LayerKernel& layer, cons
   const at::Tensor query = features->query.select(0, 0).select(0, head);
   result.rescaled = features->rescaled;
   vectors.emplace_back(&VectorsResult::key_features, features->key.select(0, 0).select(0, head));
-  vectors.emplace_back(&VectorsResult::query_feature, query.select(0, global ? key.query : 0));
+  vectors.emplace_back(&VectorsResult::query_feature, query.select(0, global ? result.query : 0));
   if (!global) return result;
   vectors.emplace_back(&VectorsResult::query_features, query);
   vectors.emplace_back(&VectorsResult::values, to_rows(select_tokens(input.v, mask)).select(0, 0));
@@ -93,7 +93,7 @@ private:
 class VectorsQuantity final : public QuantityOf<VectorsKey> {
   void check_key(const VectorsKey& key, const RunShape& shape) const override {
     check_below("layer", key.layer, shape.layers, "layers");
-    check_below("query", key.query, shape.tokens, "tokens");
+    check_below("query", token_index(key.query, shape.tokens), shape.tokens, "tokens");
   }
   double key_bytes(const VectorsKey& key, const ModelInfo& model, std::int64_t tokens) const override {
     double features = 0; // per token

@@ -6,6 +6,7 @@
 
 #include "engine/attention/interface/kernel_info.h"
 #include "engine/base/array.h"
+#include "engine/run/quantities/last_token.h"
 #include "engine/run/quantity.h"
 
 namespace hydrascope {
@@ -34,7 +35,7 @@ struct VectorsKey {
   int layer = 0;
   std::optional<KernelSpec> kernel = {}; // nullopt: the schedule's own kernel of that layer
   int head = 0;           // one of the kernel's heads, for φ; Hydra's φ is over the whole row
-  std::int64_t query = 0; // token, for φ(q)
+  std::int64_t query = 0; // token, or last_token, for φ(q)
   bool teacher_forced = false;
   // Also g of the query token, if the kernel has a global vector and the key is not teacher-forced.
   bool gradient = false;

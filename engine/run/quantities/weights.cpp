@@ -42,7 +42,8 @@ public:
     result_.teacher_forced = key_.teacher_forced;
     result_.derived_signed = !has_distributions(info);
     result_.untrained = info.trainable && !kernel_.own_parameters;
-    result_.rows = key_.rows;
+    result_.rows.clear();
+    for (const std::int64_t row : key_.rows) result_.rows.push_back(token_index(row, input.q.size(2)));
     if (result_.rows.empty())
       for (std::int64_t row = 0; row < input.q.size(2); ++row) result_.rows.push_back(row);
     const at::Tensor rows = at::tensor(result_.rows, input.q.options().dtype(at::kLong));
@@ -79,7 +80,8 @@ class WeightsQuantity final : public QuantityOf<WeightsKey> {
   }
   void check_key(const WeightsKey& key, const RunShape& shape) const override {
     check_below("layer", key.layer, shape.layers, "layers");
-    for (const std::int64_t row : key.rows) check_below("row", row, shape.tokens, "tokens");
+    for (const std::int64_t row : key.rows)
+      check_below("row", token_index(row, shape.tokens), shape.tokens, "tokens");
   }
   double key_bytes(const WeightsKey& key, const ModelInfo& model, std::int64_t tokens) const override {
     const auto n = static_cast<double>(tokens);

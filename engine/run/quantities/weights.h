@@ -7,6 +7,7 @@
 
 #include "engine/attention/interface/kernel_info.h"
 #include "engine/base/array.h"
+#include "engine/run/quantities/last_token.h"
 #include "engine/run/quantity.h"
 
 namespace hydrascope {
@@ -36,7 +37,7 @@ struct WeightsKey {
 
   int layer = 0;
   std::optional<KernelSpec> kernel = {}; // nullopt: the schedule's kernel of that layer
-  std::vector<std::int64_t> rows = {};   // query rows; empty: all
+  std::vector<std::int64_t> rows = {};   // query rows, or last_token; empty: all
   bool teacher_forced = false;           // from q, k of the pass with softmax in every layer
   bool value_weighted = false;           // ‖α_ij v_j W_o^h‖ instead of α_ij
 

@@ -22,6 +22,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/process.h"
+#include "engine/base/text.h"
 #include "engine/training/distributed/nccl.h"
 #include "engine/training/distributed/rendezvous.h"
 
@@ -146,8 +147,7 @@ void through_tensor(std::span<double> values, const Operation& operation) {
 
 // "[…/gloo/transport/tcp/pair.cc:534] Connection closed by peer …" without the source, on one line.
 std::string plain_reason(const std::exception& error) {
-  std::string text = error.what();
-  text = text.substr(0, text.find('\n'));
+  std::string text = first_line(error.what());
   if (text.starts_with('[') && text.find("] ") != std::string::npos) text = text.substr(text.find("] ") + 2);
   return text.substr(0, text.find(". This may indicate"));
 }

@@ -20,6 +20,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/process.h"
+#include "engine/base/text.h"
 
 namespace hydrascope::training {
 namespace {
@@ -134,9 +135,8 @@ void Rendezvous::connect(std::chrono::milliseconds limit) {
   try {
     store_ = c10::make_intrusive<c10d::TCPStore>(world_.address, options);
   } catch (const std::exception& error) {
-    const std::string text = error.what();
     if (options.isServer)
-      throw Error(place(world_), "rank 0 cannot listen there: " + text.substr(0, text.find('\n')),
+      throw Error(place(world_), "rank 0 cannot listen there: " + first_line(error.what()),
                   "choose another port and see that MASTER_ADDR is the machine of rank 0");
     throw Error(place(world_),
                 fmt::format("rank {} found nobody there within {:.3g} s", world_.rank,

@@ -32,17 +32,35 @@ std::vector<TrainingOption> finetuning_options() {
        .access = field([](OfFinetuning auto& request) -> auto& { return request.trained; }),
        .help =
            "such as 8-11,head or 10-11.attention (default: what the schedule replaces, or the last four, and "
-           "the head)",
+           "the head; decoders: what it replaces, or all layers)",
        .label = "Layers",
        .tooltip = "Which parameters are trained: 8-11,head or 10-11.attention,head or 0-11,head,embeddings.\n"
                   "Left empty: the layers that the schedule replaces, or the last four, and the head.",
        .hint = "what the schedule replaces"},
+      {.key = "objective",
+       .flags = "--objective",
+       .section = Section::parts,
+       .access = field([](OfFinetuning auto& request) -> auto& { return request.objective; }),
+       .help = "classification, or next-token: each token of running text from those before it (default: "
+               "next-token for decoders)"},
+      {.key = "answer_column",
+       .flags = "--answer-column",
+       .section = Section::table,
+       .access = field([](OfFinetuning auto& request) -> auto& { return request.answer_column; }),
+       .help = "next-token: column of the answer to the prompt in --column; its tokens alone are scored",
+       .check = not_negative},
+      {.key = "template",
+       .flags = "--template",
+       .section = Section::table,
+       .access = field([](OfFinetuning auto& request) -> auto& { return request.prompt_template; }),
+       .help = "next-token: the text around a prompt, as \"Summarize this dialog:\\n{}\\n---\\nSummary:\"",
+       .advanced = true},
       {.key = "lora",
        .flags = "--lora",
        .section = Section::parts,
        .access = field([](OfFinetuning auto& request) -> auto& { return request.low_rank; }),
        .help = "such as rank=8,alpha=16: of these layers the attention's four projections alone, each by a "
-               "low-rank update (the adapter holds what they become)",
+               "low-rank update (the adapter holds what they become; of decoders the update's factors)",
        .advanced = true,
        .label = "LoRA",
        .tooltip =

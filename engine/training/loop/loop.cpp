@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/training/data/sampling.h"
 #include "engine/training/distributed/process_group.h"
 #include "engine/training/loop/step_gradients.h"
 
@@ -290,6 +291,12 @@ private:
 
 } // namespace
 
+void Gradients::add(const at::Tensor& part) const { (scale_ == 1 ? part : part * scale_).backward(); }
+
+void Gradients::through(const at::Tensor& output, const at::Tensor& gradient) const {
+  if (output.requires_grad()) output.backward(gradient);
+}
+
 bool TrainingTask::is_better(const HeldOut& one, const HeldOut& other) const {
   const double first = merit(one), second = merit(other);
   return first > second || (first == second && one.loss < other.loss);
@@ -313,6 +320,8 @@ void check_settings(const TrainingSettings& settings) {
     if (!ok) throw UsageError(option, reason, "see --help");
   };
   check(settings.epochs >= 1 && settings.batch >= 1, "--epochs and --batch", "must be 1 or more");
+  check(settings.accumulate >= 1 && settings.accumulate <= settings.batch, "--accumulate",
+        "must lie between 1 and --batch");
   check(settings.learning_rate > 0, "--learning-rate", "must be above 0");
   check(settings.validation_share > 0 && settings.validation_share < 1, "--validation-share",
         "must lie in 0…1");
@@ -324,6 +333,12 @@ std::vector<std::int64_t> own_share(const std::vector<std::int64_t>& items, Proc
   if (group == nullptr) return items;
   const ItemRange range = share_of(static_cast<std::int64_t>(items.size()), group->rank(), group->size());
   return {items.begin() + range.first, items.begin() + range.end()};
+}
+
+std::vector<std::vector<std::int64_t>> own_parts(const std::vector<std::int64_t>& items,
+                                                 const TrainingSettings& settings) {
+  return cut(own_share(items, settings.group),
+             (settings.batch + settings.accumulate - 1) / settings.accumulate);
 }
 
 void sum_over(ProcessGroup* group, const std::span<double> values) {

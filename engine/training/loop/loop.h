@@ -17,13 +17,21 @@
 
 namespace hydrascope::training {
 
-struct StepLoss {
-  // Scalar, to minimise. With several processes the part of this process's items, so that the sum over
-  // processes is the loss of the whole batch; undefined without items.
-  at::Tensor loss;
-  // (S) float64, on the loss's device or the CPU: [0] the loss, then the values that describe() interprets;
-  // also summed over processes. Read by the loop, once a step.
-  at::Tensor shown;
+// Where a task leaves the gradients of a step, part by part, so that the graph of a part is freed before the
+// next one is made.
+class Gradients {
+public:
+  // Gradients are those of the loss times `scale`.
+  explicit Gradients(double scale) : scale_(scale) {}
+
+  // Adds those of a part of the loss, a scalar; the parts' sum is the loss.
+  void add(const at::Tensor& part) const;
+  // Adds those that reach the leaves through `output`, whose own gradient is given: from the loss, or from
+  // what add() has left in a detached copy of the output, which is scaled already.
+  void through(const at::Tensor& output, const at::Tensor& gradient) const;
+
+private:
+  double scale_;
 };
 
 // The parameters, data and loss of one training. Everything random is a function of the seed and the step.
@@ -42,8 +50,10 @@ public:
   // scaling; Micikevicius et al. 2018, section 3.2).
   virtual bool scales_loss() const { return false; }
 
-  // The loss of step 0 … total−1, counted over all epochs.
-  virtual StepLoss loss(std::int64_t step) = 0;
+  // Adds the gradients of the loss of step 0 … total−1, counted over all epochs. Returns (S) float64, on the
+  // leaves' device or the CPU: [0] the loss, then the values that describe() interprets. With several
+  // processes both are of this process's items, so that the sum over processes is that of the whole batch.
+  virtual at::Tensor loss(std::int64_t step, const Gradients& gradients) = 0;
   // Measures on the whole held-out data; several processes measure a part each and sum.
   virtual HeldOut validate() = 0;
   virtual double merit(const HeldOut& held_out) const = 0; // higher is better
@@ -87,6 +97,9 @@ void check_settings(const TrainingSettings& settings);
 
 // The items of a batch that this process computes; all of them without a group.
 std::vector<std::int64_t> own_share(const std::vector<std::int64_t>& items, ProcessGroup* group);
+// The same in the parts that are run one after another (TrainingSettings::accumulate).
+std::vector<std::vector<std::int64_t>> own_parts(const std::vector<std::int64_t>& items,
+                                                 const TrainingSettings& settings);
 // Sums each value over the processes, in place.
 void sum_over(ProcessGroup* group, std::span<double> values);
 

@@ -15,13 +15,18 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/util/Exception.h>
 
 #include "engine/base/error.h"
 
 namespace hydrascope::training {
 
 Optimizer::Optimizer(NamedTensors parameters, const double weight_decay)
-    : parameters_(std::move(parameters)), weight_decay_(weight_decay) {}
+    : parameters_(std::move(parameters)), weight_decay_(weight_decay) {
+  // The fused operation takes parameter, gradient and moments for equally laid out, and does not look.
+  for (const auto& [name, parameter] : parameters_)
+    TORCH_CHECK(parameter.is_contiguous(), name, " is not contiguous");
+}
 
 std::vector<at::Tensor> Optimizer::gradients() const {
   std::vector<at::Tensor> all;

@@ -16,8 +16,8 @@ using NamedTensors = std::map<std::string, at::Tensor>;
 
 class Optimizer {
 public:
-  // `parameters`: leaves that require gradients. Weight decay applies to matrices, not to biases, norms and
-  // scales.
+  // `parameters`: contiguous leaves that require gradients. Weight decay applies to matrices, not to biases,
+  // norms and scales.
   Optimizer(NamedTensors parameters, double weight_decay);
 
   const NamedTensors& parameters() const { return parameters_; }

@@ -99,6 +99,23 @@ std::string chunk_lengths_text(const ChunkLengths& chunk) {
   return chunk.least > 0 ? fmt::format("{}-{}", chunk.least, chunk.most) : std::to_string(chunk.most);
 }
 
+Objective parse_objective(const std::string& text) {
+  if (text.empty()) return Objective::by_model;
+  if (text == "classification") return Objective::classification;
+  if (text == "next-token") return Objective::next_token;
+  throw UsageError("--objective", fmt::format("\"{}\" is not what it takes", text),
+                   "write classification or next-token");
+}
+
+std::string objective_text(const Objective objective) {
+  switch (objective) {
+    case Objective::by_model: return {};
+    case Objective::classification: return "classification";
+    case Objective::next_token: return "next-token";
+  }
+  return {};
+}
+
 std::vector<std::string> names_or_file(const std::string& text, const std::string& option) {
   std::vector<std::string> names;
   if (std::filesystem::is_regular_file(text)) {
@@ -137,6 +154,7 @@ OptionValue option_value(const std::optional<LowRank>& field) {
   return field ? low_rank_text(*field) : std::string();
 }
 OptionValue option_value(const ChunkLengths& field) { return chunk_lengths_text(field); }
+OptionValue option_value(const Objective& field) { return objective_text(field); }
 
 void assign(fs::path& field, const OptionValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) {
@@ -144,10 +162,14 @@ void assign(fs::path& field, const OptionValue& value) {
     return;
   }
   const auto& files = std::get<Texts>(value);
-  if (files.size() > 1) throw UsageError("data", "fine-tuning takes one folder or table", "name one");
+  if (files.size() > 1) throw UsageError("data", "several files where one is taken", "name one");
   field = files.empty() ? fs::path() : fs::path(files.front());
 }
 void assign(Files& field, const OptionValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    field = text->empty() ? Files() : Files{*text};
+    return;
+  }
   const auto& files = std::get<Texts>(value);
   field.assign(files.begin(), files.end());
 }
@@ -167,6 +189,9 @@ void assign(std::optional<LowRank>& field, const OptionValue& value) {
 }
 void assign(ChunkLengths& field, const OptionValue& value) {
   field = parse_chunk_lengths(std::get<std::string>(value));
+}
+void assign(Objective& field, const OptionValue& value) {
+  field = parse_objective(std::get<std::string>(value));
 }
 
 } // namespace option_fields

@@ -26,6 +26,10 @@ std::string low_rank_text(const LowRank& update);
 ChunkLengths parse_chunk_lengths(const std::string& text);
 std::string chunk_lengths_text(const ChunkLengths& chunk);
 
+// "classification", "next-token", or an empty text. Throws UsageError.
+Objective parse_objective(const std::string& text);
+std::string objective_text(Objective objective);
+
 // The names of a comma list, or of a file with one per line (of tab-separated columns the first). `option` is
 // named in errors. Throws UsageError, Error.
 std::vector<std::string> names_or_file(const std::string& text, const std::string& option);
@@ -43,6 +47,7 @@ OptionValue option_value(const std::vector<std::string>& field); // a comma list
 OptionValue option_value(const std::optional<TrainedParts>& field);
 OptionValue option_value(const std::optional<LowRank>& field);
 OptionValue option_value(const ChunkLengths& field);
+OptionValue option_value(const Objective& field);
 
 // The other way. Throw UsageError where a text is not understood.
 template <typename T>
@@ -55,6 +60,7 @@ void assign(std::vector<std::string>& field, const OptionValue& value);
 void assign(std::optional<TrainedParts>& field, const OptionValue& value);
 void assign(std::optional<LowRank>& field, const OptionValue& value);
 void assign(ChunkLengths& field, const OptionValue& value);
+void assign(Objective& field, const OptionValue& value);
 
 inline constexpr NumberCheck positive{.kind = NumberCheck::Kind::positive};
 inline constexpr NumberCheck not_negative{.kind = NumberCheck::Kind::not_negative};

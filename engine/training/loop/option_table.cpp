@@ -37,14 +37,15 @@ std::vector<TrainingOption> make_training_options() {
        .section = Section::data,
        .access = field([](auto& request) -> auto& { return request.data; }),
        .help = Help("text: a text a line, or *.tsv with --column; images: folders",
-                    "a folder with a sub-folder of pictures per class, or a tab-separated table of texts"),
+                    "a folder with a sub-folder of pictures per class, or a tab-separated table of texts; "
+                    "decoders: texts, or a table with --answer-column"),
        .required = true,
        .label = "Train on",
        .tooltip =
            Help("Folders of pictures at any depth, several with ; between them",
                 "A text a line, or a column of a tab-separated table;\nseveral files with ; between them",
                 "A folder with a sub-folder of pictures for each class",
-                "A tab-separated table, an example a line"),
+                "A tab-separated table, an example a line; decoders: texts"),
        .hint = Help("a folder of pictures", "a text file or a table (.tsv)", "a folder of pictures",
                     "a text file or a table (.tsv)")},
       {.key = "output",
@@ -86,6 +87,13 @@ std::vector<TrainingOption> make_training_options() {
        .unit = Help("pictures", "texts", "pictures", "texts"),
        .range = FieldRange{1, 4096},
        .papers = Papers(32, 8, 32, 8)},
+      {.key = "accumulate",
+       .flags = "--accumulate",
+       .section = Section::steps,
+       .access = field([](auto& request) -> auto& { return request.settings.accumulate; }),
+       .help = "run each batch in so many parts, one after another: less memory, the same gradients",
+       .check = positive,
+       .advanced = true},
       {.key = "learning_rate",
        .flags = "--learning-rate,--lr",
        .section = Section::steps,
@@ -215,13 +223,19 @@ std::vector<TrainingOption> make_training_options() {
       {.key = "chunk",
        .flags = "--chunk",
        .section = Section::items,
-       .access = field([](OfDistillation auto& request) -> auto& { return request.chunk; }),
-       .help = "plain texts: join lines and cut them to this many tokens, or 16-256: to random lengths",
+       .access = field([](auto& request) -> auto& { return request.chunk; }),
+       .help = Help("plain texts: join lines and cut them to this many tokens, or 16-256: to random lengths "
+                    "(decoders: 256)",
+                    "decoders: cut running text to this many tokens, or 16-256: to random lengths (256); "
+                    "prompts and answers to at most so many"),
        .advanced = true,
        .label = "Split",
-       .tooltip = "Plain texts: joins lines and cuts them to so many tokens, 512,\nor to random lengths, "
-                  "16-256. Left empty: one text per line.",
-       .hint = "one text per line"},
+       .tooltip =
+           Help("Plain texts: joins lines and cuts them to so many tokens, 512,\nor to random lengths, "
+                "16-256. Left empty: one text per line; decoders 256.",
+                "Decoders: tokens of a piece of running text, 512,\nor random lengths, 16-256. Left "
+                "empty: 256."),
+       .hint = Help("one text per line", "256")},
       {.key = "limit",
        .flags = "--limit",
        .section = Section::items,

@@ -46,10 +46,8 @@ bool has_effect(const TrainingOption& option, const OptionValues& values) {
 }
 
 InputKind input_of(const TrainingRequest& request) {
-  const auto* distillation = std::get_if<DistillRequest>(&request);
-  const std::vector<fs::path> data = distillation != nullptr
-                                         ? distillation->data
-                                         : std::vector<fs::path>{std::get<FinetuneRequest>(request).data};
+  const auto& data = std::visit(
+      [](const auto& one) -> const auto& { return one.data; }, request);
   return !data.empty() && fs::is_directory(data.front()) ? InputKind::image : InputKind::text;
 }
 

@@ -1,12 +1,14 @@
 #include "engine/training/loop/prepared_model.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "engine/attention/interface/device.h"
 #include "engine/attention/own/map_source.h"
 #include "engine/base/safetensors.h"
+#include "engine/models/transformer/low_rank.h"
 #include "engine/run/model_store.h"
 #include "engine/run/placement.h"
 
@@ -41,6 +43,17 @@ PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& fol
   return prepared;
 }
 
+namespace {
+
+// The weight that a low-rank factor updates; other names as they are.
+std::string updated_name(const std::string& name) {
+  for (const std::string_view factor : {low_rank_a, low_rank_b})
+    if (name.ends_with(factor)) return name.substr(0, name.size() - factor.size());
+  return name;
+}
+
+} // namespace
+
 std::string base_without_replaced(const PreparedModel& prepared, const std::string& role,
                                   const NamedTensors& stored) {
   std::string base = prepared.base;
@@ -48,7 +61,8 @@ std::string base_without_replaced(const PreparedModel& prepared, const std::stri
     if (adapter->hash != base) continue; // maps
     if (adapter->role != role) break;
     const SafetensorsFile file = SafetensorsFile::open(adapter->path);
-    if (!std::ranges::all_of(file.tensors(), [&](const auto& one) { return stored.contains(one.first); }))
+    if (!std::ranges::all_of(file.tensors(),
+                             [&](const auto& one) { return stored.contains(updated_name(one.first)); }))
       break;
     base = adapter->base;
   }

@@ -51,10 +51,10 @@ StepNumbers StepGradients::compute(const std::int64_t step, LossScale& scale) {
 }
 
 StepNumbers StepGradients::scaled(const std::int64_t step, const double scale) {
-  const StepLoss loss = differentiated_within_memory(step, scale);
+  const at::Tensor shown = within_memory(step, scale);
   StepNumbers numbers;
   if (group_ != nullptr) {
-    numbers.shown = numbers_of(loss.shown);
+    numbers.shown = numbers_of(shown);
     combine(numbers.shown);
   }
   if (scale != 1) optimizer_.scale_gradients(1 / scale);
@@ -63,24 +63,18 @@ StepNumbers StepGradients::scaled(const std::int64_t step, const double scale) {
     numbers.norms = numbers_of(norms);
     return numbers;
   }
-  const std::vector<double> both = numbers_of(at::cat({loss.shown, norms}));
-  const auto border = both.begin() + static_cast<std::ptrdiff_t>(loss.shown.numel());
+  const std::vector<double> both = numbers_of(at::cat({shown, norms}));
+  const auto border = both.begin() + static_cast<std::ptrdiff_t>(shown.numel());
   return {{both.begin(), border}, {border, both.end()}};
 }
 
-StepLoss StepGradients::differentiated(const std::int64_t step, const double scale) {
-  StepLoss loss = task_.loss(step);
-  if (loss.loss.defined()) (scale == 1 ? loss.loss : loss.loss * scale).backward();
-  return loss;
-}
-
-StepLoss StepGradients::differentiated_within_memory(const std::int64_t step, const double scale) {
+at::Tensor StepGradients::within_memory(const std::int64_t step, const double scale) {
   try {
-    return differentiated(step, scale);
+    return task_.loss(step, Gradients(scale));
   } catch (const c10::OutOfMemoryError&) { // of an accelerator: the CPU's allocator throws others
     optimizer_.clear_gradients();
     release_cached_memory(task_.leaves().begin()->second.device());
-    return differentiated(step, scale);
+    return task_.loss(step, Gradients(scale));
   }
 }
 

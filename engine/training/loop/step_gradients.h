@@ -13,7 +13,7 @@ namespace hydrascope::training {
 
 // What the host knows of a step.
 struct StepNumbers {
-  std::vector<double> shown; // StepLoss::shown of the whole batch; the loss may be not finite
+  std::vector<double> shown; // what TrainingTask::loss returns, of the whole batch; may be not finite
   std::vector<double> norms; // of each gradient
 };
 
@@ -33,8 +33,7 @@ public:
 
 private:
   StepNumbers scaled(std::int64_t step, double scale);
-  StepLoss differentiated(std::int64_t step, double scale);
-  StepLoss differentiated_within_memory(std::int64_t step, double scale);
+  at::Tensor within_memory(std::int64_t step, double scale);
   void combine(std::vector<double>& shown);
 
   TrainingTask& task_;

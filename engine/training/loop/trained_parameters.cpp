@@ -5,19 +5,17 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "engine/base/error.h"
 #include "engine/models/transformer/encoder_layer.h"
+#include "engine/models/transformer/low_rank.h"
 #include "engine/training/data/sampling.h"
 
 namespace hydrascope::training {
 namespace {
-
-constexpr std::string_view factor_a = ".lora_A", factor_b = ".lora_B";
 
 at::Tensor uniform(const std::int64_t rows, const std::int64_t columns, const double most,
                    const std::uint64_t key) {
@@ -34,37 +32,50 @@ void add_factors(NamedTensors& leaves, const std::string& weight, const at::Tens
                  const LowRank& update, const std::uint64_t key) {
   const std::int64_t out = value.size(0), in = value.size(1), rank = update.rank;
   const double most = 1 / std::sqrt(static_cast<double>(in));
-  leaves[weight + std::string(factor_a)] =
+  leaves[weight + std::string(low_rank_a)] =
       uniform(rank, in, most, key).to(value.device()).requires_grad_(true);
-  leaves[weight + std::string(factor_b)] =
+  leaves[weight + std::string(low_rank_b)] =
       at::zeros({out, rank}, value.options().dtype(at::kFloat)).requires_grad_(true);
 }
 
 NamedTensors with_updates(const Model& model, const NamedTensors& parameters, const LowRank& update) {
-  const double scale = update.alpha / update.rank;
   NamedTensors result;
   for (const auto& [name, value] : parameters) {
-    if (name.ends_with(factor_b)) continue;
-    if (!name.ends_with(factor_a)) {
+    if (name.ends_with(low_rank_b)) continue;
+    if (!name.ends_with(low_rank_a)) {
       result[name] = value;
       continue;
     }
-    const std::string weight = name.substr(0, name.size() - factor_a.size());
-    result[weight] = model.parameter(weight).detach().to(at::kFloat) +
-                     at::matmul(parameters.at(weight + std::string(factor_b)), value) * scale;
+    const std::string weight = name.substr(0, name.size() - low_rank_a.size());
+    result[weight] = with_low_rank(model.parameter(weight), value,
+                                   parameters.at(weight + std::string(low_rank_b)), update.alpha);
   }
   return result;
 }
 
 namespace {
 
+// The optimizer takes parameters, gradients and moments for contiguous; GPT-2's projections are read as
+// views.
 at::Tensor leaf(const at::Tensor& value) {
-  return value.detach().to(at::kFloat).clone().requires_grad_(true);
+  return value.detach().to(at::kFloat).clone(at::MemoryFormat::Contiguous).requires_grad_(true);
 }
 
 bool is_head(const std::string& name) {
   return name.starts_with("layernorm.") || name.starts_with("pooler.") ||
-         name.find("classifier.") != std::string::npos;
+         name.find("classifier.") != std::string::npos || name.starts_with("norm.") ||
+         name.starts_with("lm_head.");
+}
+
+bool is_embedding(const std::string& name) {
+  return name.starts_with("embeddings.") || name.starts_with("embed_");
+}
+
+// Of q, k, v or the attention's output, without LayerNorms.
+bool is_projection(const std::string& name) {
+  const bool attention =
+      name.find(".attention.") != std::string::npos || name.find(".self_attn.") != std::string::npos;
+  return attention && name.find("orm") == std::string::npos;
 }
 
 std::vector<std::string> class_labels(const ClassPlan& plan) {
@@ -126,15 +137,12 @@ NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& part
   };
   for (const auto& name : model.parameter_names()) {
     if (name.starts_with("kernel.")) continue;
-    // The projections alone, without LayerNorms.
-    const bool projection =
-        name.find(".attention.") != std::string::npos && name.find("orm") == std::string::npos;
+    const bool projection = is_projection(name);
     const bool layers = in(name, parts.layers) || (projection && in(name, parts.attention));
     if (layers && low_rank) {
       if (projection && name.ends_with(".weight"))
         add_factors(leaves, name, model.parameter(name), *low_rank, mix({seed, 6, leaves.size()}));
-    } else if (layers || (parts.head && is_head(name)) ||
-               (parts.embeddings && name.starts_with("embeddings."))) {
+    } else if (layers || (parts.head && is_head(name)) || (parts.embeddings && is_embedding(name))) {
       leaves[name] = leaf(model.parameter(name));
     }
   }
@@ -182,7 +190,7 @@ RunnableModel runnable(const PreparedModel& prepared, const NamedTensors& parame
   return {std::move(pass)};
 }
 
-at::Tensor RunnableModel::logits(const at::Tensor& hidden, const ModelInput& input, const int first,
+at::Tensor RunnableModel::output(const at::Tensor& hidden, const ModelInput& input, const int first,
                                  std::vector<at::Tensor>* states) const {
   Pass own = pass;
   own.input.input = input;
@@ -191,7 +199,12 @@ at::Tensor RunnableModel::logits(const at::Tensor& hidden, const ModelInput& inp
   own.keep_hidden = states != nullptr;
   const PassOutcome outcome = run_pass(own);
   for (std::size_t i = 1; i + 1 < outcome.hidden.size(); ++i) states->push_back(outcome.hidden[i]);
-  return own.model.model->logits(outcome.output, input).to(at::kFloat);
+  return outcome.output;
+}
+
+at::Tensor RunnableModel::logits(const at::Tensor& hidden, const ModelInput& input, const int first,
+                                 std::vector<at::Tensor>* states) const {
+  return pass.model.model->logits(output(hidden, input, first, states), input).to(at::kFloat);
 }
 
 } // namespace hydrascope::training

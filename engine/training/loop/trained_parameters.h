@@ -24,9 +24,10 @@ std::string text_of(const TrainedParts& parts);
 
 // Float32 copies on the model's device that require gradients, by canonical name: all parameters of `layers`;
 // W_q, W_k, W_v and W_o of `attention`; the trainable parameters of their kernels (kernel.LAYER.KERNEL.NAME);
-// with `head` the final LayerNorm, the pooler and the classifier, which starts at zero if the plan makes a
-// new one. With low-rank updates the layers have factors (see add_factors), drawn by `seed`, instead of their
-// parameters. Throws UsageError if a new classifier is needed but the head is not trained.
+// with `head` the final norm, the pooler and the classifier, which starts at zero if the plan makes a new
+// one, of a decoder its own output weights. With low-rank updates the layers have factors (see add_factors),
+// drawn by `seed`, instead of their parameters. Throws UsageError if a new classifier is needed but the head
+// is not trained.
 NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& parts, const ClassPlan& plan,
                          const std::optional<LowRank>& low_rank, std::uint64_t seed);
 
@@ -34,9 +35,12 @@ NamedTensors make_leaves(const PreparedModel& prepared, const TrainedParts& part
 struct RunnableModel {
   Pass pass; // through all of its blocks
 
-  // Runs blocks first … L−1 and the classifier: (B,C) float32. Without `hidden` the input is embedded first.
-  // Both lie on the model's device.
-  // The outputs of all blocks but the last, (B,N,D), are appended to `states`.
+  // The output of blocks first … L−1, of the tokens that the logits read. Without `hidden` the input is
+  // embedded first. Both lie on the model's device. The outputs of all blocks but the last, (B,N,D), are
+  // appended to `states`.
+  at::Tensor output(const at::Tensor& hidden, const ModelInput& input, int first,
+                    std::vector<at::Tensor>* states = nullptr) const;
+  // The same, and the classifier: (B,C) float32.
   at::Tensor logits(const at::Tensor& hidden, const ModelInput& input, int first,
                     std::vector<at::Tensor>* states = nullptr) const;
 };

@@ -32,6 +32,7 @@ class ProcessGroup;
 struct HeldOut {
   std::int64_t step = 0; // after so many steps
   double loss = 0;
+  double perplexity = 0; // next-token training: exp of the loss
   double divergence = 0; // distillation: mean KL(softmax ‖ kernel) in nats
   double accuracy = 0;   // fine-tuning: top-1, from 0 to 1
   double matthews = 0;   // two classes: Matthews' correlation, −1 … 1
@@ -78,6 +79,7 @@ struct TrainingSettings {
   AdapterChoice adapters = {}; // automatic: the model's own tail, if one is bundled
   int epochs = 1;              // at most
   int batch = 8;
+  int accumulate = 1; // parts in which a batch is run, one after another: less memory, the same gradients
   double learning_rate = 1e-2;
   double validation_share = 0.05; // of the items, held out
   int validate_every = 0;         // steps; 0: after every epoch only
@@ -132,6 +134,14 @@ TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& o
                         const std::stop_token& stop = {},
                         const std::shared_ptr<ModelStore>& models = make_model_store());
 
+// What a fine-tuning trains for.
+enum class Objective {
+  by_model,       // next_token for decoders, else classification
+  classification, // the class of a picture, a text or a pair of texts
+  next_token      // each token of running text, or of an answer, from those before it
+};
+Objective objective_for(Objective asked, const ModelInfo& model);
+
 // Low-rank updates in place of whole weights (LoRA, Hu et al. 2022): W + (alpha / rank)·B·A. The Hedgehog
 // paper's numbers for its large models (A.3).
 struct LowRank {
@@ -144,23 +154,34 @@ struct TrainedParts {
   std::vector<int> layers = {}; // whole blocks
   // Of these layers the attention alone: W_q, W_k, W_v, W_o and the kernel's own parameters.
   std::vector<int> attention = {};
-  bool head = true; // classifier, pooler and the final LayerNorm
+  bool head =
+      true; // classifier, pooler and the final norm; of a decoder that norm and its own output weights
   bool embeddings = false;
 };
 
 // Fine-tuning of chosen layers and the classifier, on a labelled table of texts or on an image folder with a
 // sub-folder per class. Of pictures the input of the first trained layer is computed once and cached on disk
-// in float16.
+// in float16. Decoders learn to go on with running text, or with the answers of a table of prompts.
 struct FinetuneRequest {
   TrainingSettings settings{.epochs = 5, .batch = 64, .learning_rate = 3e-4, .validation_share = 0.1};
   ScheduleChoice schedule;
-  std::filesystem::path data;       // a sub-folder per class, pictures at any depth below it; or a *.tsv
+  Objective objective = Objective::by_model;
+  // Classification: one folder with a sub-folder per class, pictures at any depth below it, or one *.tsv.
+  // Next token: texts, or tables of prompts and answers.
+  std::vector<std::filesystem::path> data;
   std::filesystem::path validation; // the same, held out; empty: a share of the data
-  LabelledColumns columns;          // of tables
+  LabelledColumns columns;          // of tables; `text` is that of prompts, too
   bool header = false;              // the first line of tables is skipped
-  std::filesystem::path labels;     // TSV: sub-folder name, label; may be empty
-  std::vector<std::string> classes; // to use; empty: those the classifier knows, or all
-  // Default: the layers that the schedule replaces, or the last four, and the head.
+  // Next token: the pieces of running text; of tables the greatest length of prompt and answer together.
+  ChunkLengths chunk;
+  int answer_column = 0;              // of tables, from 1: its tokens alone are in the loss; 0: running text
+  std::string prompt_template = "{}"; // PromptTable::layout
+  std::filesystem::path labels;       // TSV: sub-folder name, label; may be empty
+  std::vector<std::string> classes;   // to use; empty: those the classifier knows, or all
+  // The result is a whole model, which the caller takes from the task: no adapter is written.
+  bool whole_model = false;
+  // Default: the layers that the schedule replaces, or the last four, and the head; of decoders those that it
+  // replaces, or all.
   std::optional<TrainedParts> trained;
   // Trains of these layers only W_q, W_k, W_v and W_o, by such updates, and the kernel's own parameters.
   std::optional<LowRank> low_rank;
@@ -189,10 +210,14 @@ struct FinetuneRequest {
   // for kernels whose weights depend on the tokens' positions.
   double patch_dropout = 0;
 };
+// The settings of next-token training: without label smoothing, weight decay 0.01 (Hedgehog paper, B.5).
+FinetuneRequest next_token_request();
+
 // The execution's dtype: float32, bfloat16 or, on a GPU, float16 (autocast: matrix products in this type;
 // parameters, norms and loss in float32), or auto (bfloat16 where the device multiplies it natively).
 
-// Throws Error, UsageError (layers out of range, classes the classifier does not know, no items).
+// Throws Error, UsageError (layers out of range, classes the classifier does not know, no items, options that
+// the objective does not have).
 TrainingOutcome finetune(const FinetuneRequest& request, const TrainingObserver& observer = {},
                          const std::stop_token& stop = {},
                          const std::shared_ptr<ModelStore>& models = make_model_store());

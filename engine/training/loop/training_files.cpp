@@ -13,7 +13,8 @@
 
 namespace hydrascope {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HeldOut, step, loss, divergence, accuracy, matthews, f1, head_losses)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(HeldOut, step, loss, perplexity, divergence, accuracy,
+                                                matthews, f1, head_losses)
 
 namespace training {
 namespace {
@@ -144,19 +145,20 @@ AdapterInfo write_adapter(const std::filesystem::path& file, const NamedTensors&
   }
   auto classes = nlohmann::json::array();
   for (const auto& one : record.classes) classes.push_back({{"id", one.id}, {"label", one.label}});
-  const std::map<std::string, std::string> metadata = {{"format", "hydrascope-adapter-1"},
-                                                       {"name", file.stem().string()},
-                                                       {"role", record.role},
-                                                       {"base", record.base},
-                                                       {"layers", layers.dump()},
-                                                       {"image_size", std::to_string(record.image_size)},
-                                                       {"tokens", std::to_string(record.tokens)},
-                                                       {"classes", classes.dump()},
-                                                       {"data", record.data},
-                                                       {"steps", std::to_string(record.steps)},
-                                                       {"loss", fmt::format("{:.4f}", record.loss)},
-                                                       {"accuracy", record.accuracy},
-                                                       {"command", shared_command(record.command)}};
+  std::map<std::string, std::string> metadata = {{"format", "hydrascope-adapter-1"},
+                                                 {"name", file.stem().string()},
+                                                 {"role", record.role},
+                                                 {"base", record.base},
+                                                 {"layers", layers.dump()},
+                                                 {"image_size", std::to_string(record.image_size)},
+                                                 {"tokens", std::to_string(record.tokens)},
+                                                 {"classes", classes.dump()},
+                                                 {"data", record.data},
+                                                 {"steps", std::to_string(record.steps)},
+                                                 {"loss", fmt::format("{:.4f}", record.loss)},
+                                                 {"accuracy", record.accuracy},
+                                                 {"command", shared_command(record.command)}};
+  if (record.low_rank_alpha > 0) metadata["lora_alpha"] = fmt::format("{}", record.low_rank_alpha);
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path());
   write_tensors(file, halves, metadata);
   return read_adapter_info(file);

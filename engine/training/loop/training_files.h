@@ -77,7 +77,8 @@ struct AdapterRecord {
   std::string data; // file names, no paths
   std::int64_t steps = 0;
   double loss = 0;
-  std::string accuracy; // in words: "held-out top-1 0.771 of 2850"; or the held-out KL
+  std::string accuracy;      // in words: "held-out top-1 0.771 of 2850"; or the held-out KL
+  double low_rank_alpha = 0; // of the factors among the parameters; 0: there are none
   std::string command;
 };
 

@@ -8,7 +8,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/stack.h>
+#include <ATen/ops/masked_fill.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -28,11 +28,13 @@ namespace {
 // The floor of weights inside logarithms, as in kernels.md for the divergence.
 constexpr double smallest_weight = 1e-12;
 
-// The input of every layer's attention, with softmax in all of them.
-std::vector<AttentionInput> teacher(const std::shared_ptr<const Model>& model, const ModelInput& input) {
-  std::vector<AttentionInput> inputs;
-  visit_softmax_run(model, input, [&](int, const AttentionInput& layer) { inputs.push_back(layer); });
-  return inputs;
+// The input of the first tokens of causal attention, to which those behind them do not matter.
+AttentionInput first_tokens(const AttentionInput& whole, const std::int64_t count) {
+  AttentionInput first = whole;
+  for (at::Tensor* x : {&first.q, &first.k, &first.v}) *x = x->slice(2, 0, count);
+  if (whole.layer_input.defined()) first.layer_input = whole.layer_input.slice(1, 0, count);
+  if (whole.mask.defined()) first.mask = whole.mask.slice(1, 0, count);
+  return first;
 }
 
 struct LayerLoss {
@@ -40,20 +42,49 @@ struct LayerLoss {
   at::Tensor entropy;       // (H), of softmax's weights: the difference is the divergence
 };
 
-LayerLoss layer_loss(const AttentionInput& input, const Kernel& softmax, const Kernel& kernel,
-                     const KernelParameters& parameters) {
-  const at::Tensor rows =
-      input.queries > 0 ? at::arange(input.queries, input.q.options().dtype(at::kLong)) : at::Tensor();
-  at::Tensor target;
+// Of some rows of the weights. With `gradients` adds those of the loss over `all_rows`, which are known: −p/w
+// for softmax's weight p and the kernel's w.
+LayerLoss loss_of_rows(const AttentionInput& input, const at::Tensor& rows, const Kernel& softmax,
+                       const Kernel& kernel, const KernelParameters& parameters, const double all_rows,
+                       const Gradients* const gradients) {
+  at::Tensor weights;
   {
-    const at::NoGradGuard no_gradients;
-    target = softmax.weights(input, {}, rows);
+    const at::AutoGradMode needed(gradients != nullptr);
+    weights = kernel.weights(input, parameters, rows);
   }
-  const at::Tensor weights = kernel.weights(input, parameters, rows);
+  const at::NoGradGuard no_gradients;
+  const at::Tensor target = softmax.weights(input, {}, rows);
+  at::Tensor floored = weights.detach().clamp_min(smallest_weight);
+  if (gradients != nullptr) {
+    const at::Tensor gradient = target / (floored * -all_rows);
+    gradients->through(weights, gradient.masked_fill_(weights.detach() < smallest_weight, 0));
+  }
   // Rows of padding are 0 in `target` and add nothing.
-  const auto over_rows = [](const at::Tensor& product) { return product.sum({0, 2, 3}); };
-  return {-over_rows(target * weights.clamp_min(smallest_weight).log()),
-          -over_rows(target * target.clamp_min(smallest_weight).log())};
+  const auto over_rows = [](const at::Tensor& product) { return product.sum({0, 2, 3}).neg_(); };
+  return {over_rows(floored.log_().mul_(target)),
+          over_rows(target.clamp_min(smallest_weight).log_().mul_(target))};
+}
+
+// Causal rows in tiles with the keys up to them: half of the weights are 0, and the rest stays in the cache.
+LayerLoss layer_loss(const AttentionInput& input, const Kernel& softmax, const Kernel& kernel,
+                     const KernelParameters& parameters, const double all_rows,
+                     const Gradients* const gradients) {
+  constexpr std::int64_t tile = 64;
+  const auto options = input.q.options().dtype(at::kLong);
+  const auto of_rows = [&](const AttentionInput& own, const at::Tensor& rows) {
+    return loss_of_rows(own, rows, softmax, kernel, parameters, all_rows, gradients);
+  };
+  if (!input.causal || !input.q.is_cpu())
+    return of_rows(input, input.queries > 0 ? at::arange(input.queries, options) : at::Tensor());
+  LayerLoss sum;
+  const std::int64_t tokens = input.q.size(2);
+  for (std::int64_t first = 0; first < tokens; first += tile) {
+    const std::int64_t last = std::min(tokens, first + tile);
+    const LayerLoss part = of_rows(first_tokens(input, last), at::arange(first, last, options));
+    sum.cross_entropy = first > 0 ? sum.cross_entropy + part.cross_entropy : part.cross_entropy;
+    sum.entropy = first > 0 ? sum.entropy + part.entropy : part.entropy;
+  }
+  return sum;
 }
 
 class Distillation final : public TrainingTask {
@@ -77,6 +108,8 @@ public:
             value.detach()
                 .to(prepared_.model->device(), at::kFloat, false, /*copy=*/true)
                 .requires_grad_(true);
+    groups_ = info.heads;
+    for (const auto& [name, value] : leaves_) groups_ = std::min(groups_, value.size(0));
   }
 
   std::vector<std::string> notes() const { return data_->notes(); }
@@ -92,14 +125,17 @@ public:
     return fmt::format(
         "distill {} of {} over {} on {}({} items{}, columns {} and {}, chunk {}-{}, held-out share {}), {} "
         "epochs, "
-        "batch {}{}, seed {}",
+        "batch {}{}{}, seed {}",
         request_.kernel.text(), prepared_.model->info().name, prepared_.base.substr(0, 12), files,
         data_->items(), copies_text(), request_.column, request_.pair_column, request_.chunk.least,
         request_.chunk.most, settings_.validation_share, settings_.epochs, settings_.batch,
+        settings_.accumulate > 1 ? fmt::format(" in {} parts", settings_.accumulate) : std::string(),
         request_.cosine ? ", cosine" : "", settings_.execution.seed);
   }
 
-  StepLoss loss(const std::int64_t step) override {
+  // A layer's loss is differentiated while the model runs, as it depends on the maps of this layer alone: no
+  // more than one layer's weights exist at once.
+  at::Tensor loss(const std::int64_t step, const Gradients& gradients) override {
     const std::int64_t count = steps_per_epoch();
     const auto epoch = static_cast<std::uint64_t>(step / count);
     if (order_.empty() || epoch != epoch_) {
@@ -107,20 +143,14 @@ public:
       epoch_ = epoch;
     }
     const auto& batch = train_[static_cast<std::size_t>(order_[static_cast<std::size_t>(step % count)])];
-    const auto& info = prepared_.model->info();
-    StepLoss result;
-    const auto own = own_share(batch, settings_.group);
-    if (own.empty()) {
-      result.shown = at::zeros({1 + std::int64_t{info.layers} * info.heads}, at::kDouble);
-      return result;
-    }
-    const Sums sums = over(own);
     const auto rows = static_cast<double>(rows_of(batch));
-    result.loss = sums.cross_entropy.sum() / rows;
-    const at::Tensor cross_entropy = sums.cross_entropy.detach();
-    const at::Tensor divergence = ((cross_entropy - sums.entropy) / rows).to(at::kDouble);
-    result.shown = at::cat({cross_entropy.mean().to(at::kDouble).view(1) / rows, divergence.view(-1)});
-    return result;
+    Sums sums = no_sums();
+    for (const Items& part : own_parts(batch, settings_))
+      visit(part, [&](const int layer, const AttentionInput& input) {
+        add(layer_loss(input, *softmax_, *kernel_, parameters_of(layer), rows, &gradients), layer, sums);
+      });
+    const at::Tensor divergence = ((sums.cross_entropy - sums.entropy) / rows).to(at::kDouble);
+    return at::cat({sums.cross_entropy.mean().to(at::kDouble).view(1) / rows, divergence.view(-1)});
   }
 
   HeldOut validate() override {
@@ -131,10 +161,12 @@ public:
     double items = 0;
     for (const auto& batch : validation_) {
       if (settings_.group == nullptr && stop_.stop_requested()) break;
-      const auto own = own_share(batch, settings_.group);
       items += static_cast<double>(batch.size());
-      if (own.empty()) continue;
-      const Sums part = over(own);
+      Sums part = no_sums();
+      for (const Items& own : own_parts(batch, settings_))
+        visit(own, [&](const int layer, const AttentionInput& input) {
+          add(layer_loss(input, *softmax_, *kernel_, parameters_of(layer), 1, nullptr), layer, part);
+        });
       const double each = static_cast<double>(batch.size()) / static_cast<double>(rows_of(batch));
       const at::Tensor read =
           at::cat({part.cross_entropy.view(-1), part.entropy.mean().view(1)}).to(at::kCPU, at::kDouble);
@@ -152,15 +184,20 @@ public:
 
   double merit(const HeldOut& held_out) const override { return -held_out.loss; }
 
-  // A head's loss depends on its own map alone, so each head has its own best state, which may be the initial
-  // one.
+  // The loss of the heads that share a key/value head depends on their maps alone, so each such group (every
+  // head, if none shares) has its own best state, which may be the initial one.
   bool keep_better(const HeldOut& held_out, HeldOut& best, NamedTensors& best_parameters) const override {
     bool kept = false;
     std::vector<double>& least = best.head_losses;
-    for (std::size_t head = 0; head < least.size(); ++head) {
-      if (!(held_out.head_losses[head] < least[head])) continue;
-      copy_head(head, best_parameters);
-      least[head] = held_out.head_losses[head];
+    const std::ptrdiff_t size = prepared_.model->info().heads / groups_;
+    const auto loss_of = [&](const std::vector<double>& losses, const std::ptrdiff_t group) {
+      const auto first = losses.begin() + group * size;
+      return std::accumulate(first, first + size, 0.0);
+    };
+    for (std::ptrdiff_t group = 0; group * size < std::ssize(least); ++group) {
+      if (!(loss_of(held_out.head_losses, group) < loss_of(least, group))) continue;
+      copy_group(group, best_parameters);
+      std::copy_n(held_out.head_losses.begin() + group * size, size, least.begin() + group * size);
       best.step = held_out.step;
       kept = true;
     }
@@ -218,14 +255,16 @@ private:
     return make_kernel(spec);
   }
 
-  // Copies a head's maps from the leaves. The first axis of every map is the head.
-  void copy_head(const std::size_t head, NamedTensors& to) const {
+  // Copies the maps of a group of heads from the leaves; groups are counted over all layers. The first axis
+  // of every map is the head, of keys the key/value head.
+  void copy_group(const std::ptrdiff_t group, NamedTensors& to) const {
     const at::NoGradGuard no_gradients;
-    const auto heads = static_cast<std::size_t>(prepared_.model->info().heads);
-    const std::string prefix = kernel_parameter_name(static_cast<int>(head / heads), *kernel_, "");
-    const auto index = static_cast<std::int64_t>(head % heads);
-    for (const auto& [name, value] : leaves_)
-      if (name.starts_with(prefix)) to.at(name).select(0, index).copy_(value.select(0, index));
+    const std::string prefix = kernel_parameter_name(static_cast<int>(group / groups_), *kernel_, "");
+    for (const auto& [name, value] : leaves_) {
+      if (!name.starts_with(prefix)) continue;
+      const std::int64_t heads = value.size(0) / groups_, first = group % groups_ * heads;
+      to.at(name).narrow(0, first, heads).copy_(value.narrow(0, first, heads));
+    }
   }
 
   // Splits off the held-out items, of which no crop is trained on, and makes batches of similar length.
@@ -265,26 +304,24 @@ private:
     return parameters;
   }
 
-  Sums over(const std::vector<std::int64_t>& versions) const {
-    if (!prepared_.model->info().capture) return over(teacher(prepared_.model, data_->batch(versions)));
-    Sums all; // captures differ in length
-    for (const std::int64_t version : versions) {
-      const Sums one = over(teacher(data_->capture_of(version), data_->batch({version})));
-      all.cross_entropy =
-          all.cross_entropy.defined() ? all.cross_entropy + one.cross_entropy : one.cross_entropy;
-      all.entropy = all.entropy.defined() ? all.entropy + one.entropy : one.entropy;
-    }
-    return all;
+  Sums no_sums() const {
+    const auto& info = prepared_.model->info();
+    const auto options = at::TensorOptions(at::kFloat).device(prepared_.model->device());
+    return {at::zeros({info.layers, info.heads}, options), at::zeros({info.layers, info.heads}, options)};
   }
-  Sums over(const std::vector<AttentionInput>& inputs) const {
-    std::vector<at::Tensor> cross_entropies, entropies;
-    for (std::size_t layer = 0; layer < inputs.size(); ++layer) {
-      const LayerLoss loss =
-          layer_loss(inputs[layer], *softmax_, *kernel_, parameters_of(static_cast<int>(layer)));
-      cross_entropies.push_back(loss.cross_entropy);
-      entropies.push_back(loss.entropy);
+  static void add(const LayerLoss& loss, const int layer, Sums& sums) {
+    sums.cross_entropy.select(0, layer).add_(loss.cross_entropy);
+    sums.entropy.select(0, layer).add_(loss.entropy);
+  }
+
+  // Visits the input of every layer's attention, with softmax in all of them.
+  void visit(const Items& versions, const LayerVisitor& visitor) const {
+    if (!prepared_.model->info().capture) {
+      visit_softmax_run(prepared_.model, data_->batch(versions), visitor);
+      return;
     }
-    return {at::stack(cross_entropies), at::stack(entropies)};
+    for (const std::int64_t version : versions) // captures differ in length
+      visit_softmax_run(data_->capture_of(version), data_->batch({version}), visitor);
   }
 
   const DistillRequest& request_;
@@ -296,6 +333,7 @@ private:
   std::unique_ptr<DistillData> data_;
   std::vector<Items> train_, validation_; // batches of versions
   NamedTensors leaves_;
+  std::int64_t groups_ = 1;         // of heads of a layer that share maps: key/value heads
   std::vector<std::int64_t> order_; // of the batches of epoch_
   std::uint64_t epoch_ = 0;
 };

@@ -1,7 +1,6 @@
 #include "engine/training/tasks/distill_data.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <ATen/ops/cat.h>
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include "engine/training/data/labelled_files.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/tasks/frozen_features.h"
+#include "engine/training/tasks/running_text.h"
 
 namespace hydrascope::training {
 namespace {
@@ -20,10 +20,7 @@ class TextData final : public DistillData {
 public:
   TextData(const PreparedModel& prepared, const DistillRequest& request) {
     const Model& model = *prepared.model;
-    if (request.chunk.most > 0 && (request.chunk.most < 4 || request.chunk.most > model.info().max_tokens ||
-                                   request.chunk.least < 0 || request.chunk.least > request.chunk.most))
-      throw UsageError("--chunk", fmt::format("must lie between 4 and {}", model.info().max_tokens),
-                       "write it as 512, or 16-256 for pieces of many lengths");
+    const ChunkLengths chunk = checked_chunk(request.chunk, model.info());
     if (request.pair_column > 0 && (request.column == 0 || request.column == request.pair_column))
       throw UsageError(
           "--pair-column",
@@ -33,8 +30,12 @@ public:
       throw UsageError("--copies", "makes random crops of pictures; these data are texts", "leave it out");
     for (const auto& file : request.data)
       // Tables and plain texts may be mixed.
-      if (file.extension() == ".tsv" || request.chunk.most == 0)
+      if (file.extension() == ".tsv" || chunk.most == 0)
         take_lines(model, request, file);
+      else if (model.info().causal)
+        for (const TokenIds& piece :
+             pieces_of_files(model, {file}, chunk, request.limit, request.settings.execution.seed))
+          texts_.push_back(text_batch({&piece}));
       else
         take_chunks(model, request, file);
     if (cut_ > 0)
@@ -76,10 +77,9 @@ private:
       return joined_texts(texts, request.chunk.most);
     const TokenIds all = joined_texts(texts, 0).front();
     std::vector<TokenIds> pieces;
-    const double least = std::log(std::max(4, request.chunk.least)), most = std::log(request.chunk.most);
     for (std::size_t begin = 1; begin + 1 < all.size();) {
       const double draw = unit(mix({request.settings.execution.seed, 6, begin}));
-      const auto length = static_cast<std::size_t>(std::lround(std::exp(least + (most - least) * draw))) - 2;
+      const auto length = static_cast<std::size_t>(drawn_length(request.chunk, draw)) - 2;
       const std::size_t end = std::min(all.size() - 1, begin + length);
       TokenIds piece{all.front()};
       piece.insert(piece.end(), all.begin() + static_cast<std::ptrdiff_t>(begin),

@@ -1,367 +1,68 @@
-#include "engine/training/loop/training.h"
-
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <numeric>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/kl_div.h>
-#include <ATen/ops/layer_norm.h>
-#include <ATen/ops/log_softmax.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
-#include "engine/models/transformer/encoder_layer.h"
-#include "engine/run/run.h"
-#include "engine/training/data/class_counts.h"
-#include "engine/training/data/sampling.h"
-#include "engine/training/loop/autocast.h"
-#include "engine/training/loop/loop.h"
-#include "engine/training/loop/trained_parameters.h"
-#include "engine/training/tasks/labelled_data.h"
+#include "engine/training/tasks/finetuning.h"
 
 namespace hydrascope {
 namespace training {
-namespace {
 
-// The parts to train. Throws UsageError if they do not fit the other options.
-TrainedParts checked_parts(const FinetuneRequest& request, const Schedule& schedule) {
-  TrainedParts parts = parts_to_train(request.trained, schedule);
-  if (request.low_rank && parts.layers.empty() && parts.attention.empty())
-    throw UsageError("--lora", "no layer is trained whose attention it could update",
-                     "name some with --train-layers");
-  if (request.patch_dropout > 0)
-    for (const KernelSpec& kernel : schedule.layers)
-      if (kernel_info(kernel).positional)
-        throw UsageError("--patch-dropout",
-                         fmt::format("the weights of {} depend on the tokens' positions", kernel.name),
-                         "leave it out, or choose another kernel");
-  return parts;
+std::unique_ptr<FinetuneTask> make_finetuning(const FinetuneRequest& request,
+                                              const TrainingObserver& observer, const std::stop_token& stop,
+                                              ModelStore& models) {
+  const ModelInfo& model = models.base(request.settings.model_folder)->info();
+  const bool predicts = objective_for(request.objective, model) == Objective::next_token;
+  if (predicts && !model.causal)
+    throw UsageError("--objective next-token", fmt::format("{} predicts no next token", model.name),
+                     "name a decoder with --model, as smollm2");
+  if (!predicts && model.causal)
+    throw UsageError("--objective classification",
+                     fmt::format("{} is a decoder, which has no classifier", model.name),
+                     "leave it out, or name another --model");
+  return predicts ? make_next_token_tuning(request, stop, models)
+                  : make_classification(request, observer, stop, models);
 }
 
-class Finetuning final : public TrainingTask {
-public:
-  // stopped() is true if it was stopped while the features were computed.
-  Finetuning(const FinetuneRequest& request, const TrainingObserver& observer, std::stop_token stop,
-             ModelStore& models)
-      : request_(request),
-        settings_(request.settings),
-        stop_(std::move(stop)),
-        threads_(settings_.execution.threads),
-        placement_(training_placement(settings_.execution)),
-        products_(product_type(settings_.execution.dtype, placement_.device)),
-        prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, request.schedule,
-                                placement_, true)),
-        parts_(checked_parts(request, prepared_.schedule)),
-        first_(first_trained(parts_, prepared_.model->info().layers)),
-        pictures_(prepared_.model->info().input == InputKind::image),
-        data_(make_labelled_data(prepared_, request, first_, products_, observer, stop_)) {
-    if (!data_) return;
-    leaves_ = make_leaves(prepared_, parts_, data_->plan(), request_.low_rank, settings_.execution.seed);
-    model_ = runnable_with(leaves_);
-    if (distils()) teacher_ = make_teacher(models);
+AdapterRecord record_of(const PreparedModel& prepared, const TrainedParts& parts, const NamedTensors& stored,
+                        const std::string& command) {
+  AdapterRecord record;
+  record.role = prepared.schedule.all_exact_softmax() ? "tail" : "schedule";
+  record.base = base_without_replaced(prepared, record.role, stored);
+  for (int layer = 0; layer < prepared.model->info().layers; ++layer) {
+    const KernelSpec& spec = prepared.schedule.layers[static_cast<std::size_t>(layer)];
+    const bool trained = std::ranges::find(parts.layers, layer) != parts.layers.end() ||
+                         std::ranges::find(parts.attention, layer) != parts.attention.end();
+    if (trained || !kernel_info(spec).exact_softmax) record.layers.push_back({layer, spec});
   }
+  record.command = command;
+  return record;
+}
 
-  bool stopped() const { return data_ == nullptr; }
-  const std::vector<std::string>& notes() const { return data_->notes(); }
-  const NamedTensors& leaves() const override { return leaves_; }
-  double weight_decay() const override { return request_.weight_decay; }
-  double clip_norm() const override { return 1.0; }
-  bool scales_loss() const override { return products_ == at::kHalf; }
-  double learning_rate(const std::int64_t step, const std::int64_t total) const override {
-    const auto warmup = std::llround(request_.warmup * static_cast<double>(total));
-    return warmup_cosine(settings_.learning_rate, step, std::max(1LL, warmup), total);
-  }
-  std::int64_t steps_per_epoch() const override {
-    return (data_->items(Part::training) + settings_.batch - 1) / settings_.batch;
-  }
-
-  std::string configuration() const override {
-    return fmt::format(
-        "finetune of {} over {}, {}, {}{}, {}, {} + {} {} of {} classes, {} epochs, batch {}, mixup {}{}, "
-        "seed "
-        "{}, {}",
-        prepared_.model->info().name, prepared_.base.substr(0, 12), prepared_.schedule.summary(),
-        text_of(parts_), low_rank_text(), data_->configuration(), data_->items(Part::training),
-        data_->items(Part::held_out), data_->items_name(), data_->plan().folders.size(), settings_.epochs,
-        settings_.batch, request_.mixup, distillation_text(), settings_.execution.seed,
-        Placement{.dtype = products_}.dtype_name());
-  }
-
-  StepLoss loss(const std::int64_t step) override {
-    const std::uint64_t seed = settings_.execution.seed;
-    const auto& items = batch_of(step);
-    StepLoss result;
-    result.shown = at::zeros({1}, at::kDouble);
-    const auto own = own_share(items, settings_.group);
-    if (own.empty()) return result;
-    const std::uint64_t key = mix({seed, 3, static_cast<std::uint64_t>(step)});
-    LabelledBatch batch = data_->batch(Part::training, own, key);
-    const at::Tensor labels = labels_of(Part::training, own);
-    at::Tensor other_labels;
-    double share = 1;
-    if (request_.mixup > 0 && pictures_) {
-      // Each picture is mixed with the one at the same distance from the end of the batch.
-      const auto others = own_share({items.rbegin(), items.rend()}, settings_.group);
-      share = symmetric_beta(request_.mixup, mix({seed, 4, static_cast<std::uint64_t>(step)}));
-      batch.hidden = batch.hidden * share + data_->batch(Part::training, others, key).hidden * (1 - share);
-      other_labels = labels_of(Part::training, others);
-    }
-    if (request_.low_rank) model_ = runnable_with(leaves_); // the updated weights differ in every step
-    Outputs outputs = outputs_of(model_, batch);
-    const at::Tensor& logits = outputs.logits;
-    const auto of = [&](const at::Tensor& target) {
-      return at::cross_entropy_loss(logits, target, {}, at::Reduction::Sum, -100, request_.label_smoothing);
-    };
-    at::Tensor sum =
-        other_labels.defined() ? of(labels) * share + of(other_labels) * (1 - share) : of(labels);
-    if (distils()) sum = with_teacher(sum, outputs, batch);
-    result.loss = sum / static_cast<double>(items.size());
-    result.shown = result.loss.detach().to(at::kDouble).view(1);
-    return result;
-  }
-
-  HeldOut validate() override {
-    const at::NoGradGuard no_gradients;
-    NamedTensors values;
-    for (const auto& [name, value] : leaves_) values[name] = value.detach().clone();
-    values = weights_of(std::move(values));
-    for (auto& [name, value] : matrices_in(products_, values)) values[name] = std::move(value);
-    const RunnableModel model = runnable(prepared_, values, data_->plan());
-    const Autocast autocast(placement_.device, products_);
-    ClassCounts counts(data_->plan().classes.size());
-    double loss = 0;
-    Items all(static_cast<std::size_t>(data_->items(Part::held_out)));
-    std::iota(all.begin(), all.end(), std::int64_t{0});
-    const auto length = [&](const std::int64_t item) { return data_->length(Part::held_out, item); };
-    for (const Items& whole : cut_by_length(std::move(all), settings_.batch, length)) {
-      if (settings_.group == nullptr && stop_.stop_requested()) break;
-      const auto items = own_share(whole, settings_.group);
-      if (items.empty()) continue;
-      const LabelledBatch batch = data_->batch(Part::held_out, items, 0);
-      const at::Tensor logits = model.logits(batch.hidden, batch.input, first_);
-      const at::Tensor labels = labels_of(Part::held_out, items);
-      const at::Tensor sum = at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum);
-      // The loss and the likeliest classes in one copy from the device.
-      const at::Tensor read =
-          at::cat({sum.to(at::kDouble).view(1), logits.argmax(1).to(at::kDouble)}).to(at::kCPU);
-      const auto* numbers = read.const_data_ptr<double>();
-      loss += *numbers++;
-      for (const std::int64_t item : items) {
-        const std::int64_t best = std::llround(*numbers++);
-        counts.add(data_->label(Part::held_out, item), std::span(&best, 1));
-      }
-    }
-    combine(counts, loss);
-    HeldOut held_out;
-    held_out.loss = loss / static_cast<double>(std::max<std::int64_t>(1, counts.items));
-    held_out.accuracy = top1(counts);
-    if (counts.actual.size() == 2) {
-      held_out.matthews = matthews_correlation(counts);
-      held_out.f1 = f1_of_class(counts, 1);
-    }
-    return held_out;
-  }
-
-  // Of two classes one is often rare: a constant answer then has a high accuracy, but no correlation.
-  double merit(const HeldOut& held_out) const override {
-    return data_->plan().classes.size() == 2 ? held_out.matthews : held_out.accuracy;
-  }
-  void describe(const std::vector<double>&, TrainingProgress&) const override {}
-
-  NamedTensors stored(NamedTensors trained) const override { return weights_of(std::move(trained)); }
-
-  std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
-    AdapterRecord record;
-    record.role = prepared_.schedule.all_exact_softmax() ? "tail" : "schedule";
-    record.base = base_without_replaced(prepared_, record.role, stored(leaves_));
-    for (int layer = 0; layer < prepared_.model->info().layers; ++layer) {
-      const KernelSpec& spec = prepared_.schedule.layers[static_cast<std::size_t>(layer)];
-      const bool trained = std::ranges::find(parts_.layers, layer) != parts_.layers.end() ||
-                           std::ranges::find(parts_.attention, layer) != parts_.attention.end();
-      if (trained || !kernel_info(spec).exact_softmax) record.layers.push_back({layer, spec});
-    }
-    if (pictures_) {
-      record.image_size = settings_.execution.image_size.value_or(prepared_.model->info().image_size);
-      record.tokens = data_->length(Part::training, 0);
-    }
-    record.classes = data_->plan().classes;
-    record.data = data_->summary();
-    record.steps = held_out.step;
-    record.loss = state.epoch_loss;
-    record.accuracy = fmt::format("held-out top-1 {:.4f} of {} {}", held_out.accuracy,
-                                  data_->items(Part::held_out), data_->items_name());
-    if (record.classes.size() == 2)
-      record.accuracy += fmt::format(", Matthews {:.4f}, F1 {:.4f}", held_out.matthews, held_out.f1);
-    record.command = settings_.command;
-    return record;
-  }
-
-private:
-  std::string low_rank_text() const {
-    if (!request_.low_rank) return "";
-    return fmt::format(" by updates of rank {}, alpha {}", request_.low_rank->rank, request_.low_rank->alpha);
-  }
-  std::string distillation_text() const {
-    if (!distils()) return "";
-    return fmt::format(", distillation alpha {}, tau {}, hidden {}", request_.distillation_alpha,
-                       request_.distillation_tau, request_.distillation_hidden);
-  }
-
-  bool distils() const { return request_.distillation_alpha > 0 || request_.distillation_hidden > 0; }
-
-  // The model trained with softmax, without adapters that were trained through other kernels. The layers
-  // before the trained ones are the same.
-  RunnableModel make_teacher(ModelStore& models) const {
-    AdapterChoice with_softmax{.automatic = false, .files = {}};
-    for (const AdapterInfo& adapter : prepared_.adapters)
-      if (adapter.role == "tail") with_softmax.files.push_back(adapter.path);
-    const PreparedModel softmax =
-        prepare_model(models, settings_.model_folder, with_softmax, ScheduleText{"sdpa"}, placement_, true);
-    if (data_->plan().new_head || !softmax.model->info().has_classifier)
-      throw UsageError("--distillation-alpha", "the model has no classifier for these classes to learn from",
-                       "fine-tune it with softmax first, and build on that adapter");
-    NamedTensors matrices;
-    for (const std::string& name : softmax.model->parameter_names())
-      if (layer_of_parameter(name) >= first_) matrices[name] = softmax.model->parameter(name);
-    return runnable(softmax, matrices_in(products_, matrices), data_->plan());
-  }
-
-  struct Outputs {
-    at::Tensor logits;              // (B,C)
-    std::vector<at::Tensor> states; // of blocks first_ to the last but one, (B,N,D), if they are in the loss
-  };
-  Outputs outputs_of(const RunnableModel& model, const LabelledBatch& batch) const {
-    const Autocast autocast(placement_.device, products_);
-    Outputs outputs;
-    outputs.logits = model.logits(batch.hidden, batch.input, first_,
-                                  request_.distillation_hidden > 0 ? &outputs.states : nullptr);
-    return outputs;
-  }
-
-  // The loss by labels and by the teacher, summed over the batch.
-  at::Tensor with_teacher(const at::Tensor& by_labels, const Outputs& outputs,
-                          const LabelledBatch& batch) const {
-    Outputs teacher;
-    {
-      const at::NoGradGuard no_gradients;
-      teacher = outputs_of(teacher_, batch);
-    }
-    const double alpha = request_.distillation_alpha, tau = request_.distillation_tau;
-    at::Tensor sum = by_labels * (1 - alpha);
-    if (alpha > 0)
-      sum = sum + at::kl_div(at::log_softmax(outputs.logits / tau, 1),
-                             at::log_softmax(teacher.logits / tau, 1), at::Reduction::Sum, true) *
-                      (alpha * tau * tau);
-    for (std::size_t i = 0; i < outputs.states.size(); ++i)
-      sum = sum + distance(outputs.states[i], teacher.states[i], batch.input.mask) *
-                      (request_.distillation_hidden / static_cast<double>(outputs.states.size()));
-    return sum;
-  }
-
-  // The distance of hidden states (B,N,D), each token normalised: the mean square over an item's tokens and
-  // features, summed over items.
-  static at::Tensor distance(const at::Tensor& a, const at::Tensor& b, const at::Tensor& mask) {
-    const auto normalised = [](const at::Tensor& x) {
-      return at::layer_norm(x.to(at::kFloat), x.size(2), {}, {}, 1e-6);
-    };
-    const at::Tensor squares = (normalised(a) - normalised(b)).square().mean(2);
-    if (!mask.defined()) return squares.mean(1).sum();
-    const at::Tensor counted = mask.to(at::kFloat);
-    return ((squares * counted).sum(1) / counted.sum(1)).sum();
-  }
-
-  NamedTensors weights_of(NamedTensors parameters) const {
-    if (!request_.low_rank) return parameters;
-    return with_updates(*prepared_.model, parameters, *request_.low_rank);
-  }
-  RunnableModel runnable_with(const NamedTensors& parameters) const {
-    return runnable(prepared_, weights_of(parameters), data_->plan());
-  }
-
-  // Sums the counts and the loss over the processes.
-  void combine(ClassCounts& counts, double& loss) const {
-    if (settings_.group == nullptr) return;
-    std::vector<double> values{loss, static_cast<double>(counts.items), static_cast<double>(counts.first),
-                               static_cast<double>(counts.among_five)};
-    const std::array vectors{&counts.actual, &counts.predicted, &counts.right};
-    for (const auto* vector : vectors) values.insert(values.end(), vector->begin(), vector->end());
-    sum_over(settings_.group, values);
-    loss = values[0];
-    auto value = values.begin() + 1;
-    const auto next = [&] { return std::llround(*value++); };
-    counts.items = next();
-    counts.first = next();
-    counts.among_five = next();
-    for (auto* vector : vectors)
-      for (std::int64_t& count : *vector) count = next();
-  }
-
-  // The step's batch. The items of an epoch are shuffled, then sorted by length within runs of some batches,
-  // so that texts need little padding, then the batches are shuffled.
-  const std::vector<std::int64_t>& batch_of(const std::int64_t step) {
-    const std::int64_t count = steps_per_epoch();
-    const auto epoch = static_cast<std::uint64_t>(step / count);
-    if (batches_.empty() || epoch != epoch_) {
-      constexpr std::ptrdiff_t batches_in_run = 32;
-      const std::uint64_t seed = settings_.execution.seed;
-      auto order = shuffled(data_->items(Part::training), mix({seed, 2, epoch}));
-      const std::ptrdiff_t run = batches_in_run * settings_.batch;
-      for (auto begin = order.begin(); begin != order.end();) {
-        const auto end = order.end() - begin > run ? begin + run : order.end();
-        std::ranges::stable_sort(std::ranges::subrange(begin, end), {}, [&](const std::int64_t item) {
-          return data_->length(Part::training, item);
-        });
-        begin = end;
-      }
-      const std::vector<Items> sorted = cut(order, settings_.batch);
-      batches_.clear();
-      for (const std::int64_t batch : shuffled(count, mix({seed, 5, epoch})))
-        batches_.push_back(sorted[static_cast<std::size_t>(batch)]);
-      epoch_ = epoch;
-    }
-    return batches_[static_cast<std::size_t>(step % count)];
-  }
-
-  at::Tensor labels_of(const Part part, const std::vector<std::int64_t>& items) const {
-    std::vector<std::int64_t> labels;
-    for (const std::int64_t item : items) labels.push_back(data_->label(part, item));
-    return at::tensor(labels, at::kLong).to(placement_.device);
-  }
-
-  const FinetuneRequest& request_;
-  const TrainingSettings& settings_;
-  std::stop_token stop_;
-  ThreadCount threads_;
-  Placement placement_;
-  at::ScalarType products_; // of the matrix products
-  PreparedModel prepared_;
-  TrainedParts parts_;
-  int first_;
-  bool pictures_;
-  std::unique_ptr<LabelledData> data_;
-  NamedTensors leaves_;
-  RunnableModel model_;        // with the leaves
-  RunnableModel teacher_;      // with distillation
-  std::vector<Items> batches_; // of epoch_
-  std::uint64_t epoch_ = 0;
-};
-
-} // namespace
 } // namespace training
+
+Objective objective_for(const Objective asked, const ModelInfo& model) {
+  if (asked != Objective::by_model) return asked;
+  return model.causal ? Objective::next_token : Objective::classification;
+}
+
+FinetuneRequest next_token_request() {
+  FinetuneRequest request;
+  request.settings.epochs = 2;
+  request.settings.batch = 8;
+  request.settings.learning_rate = 1e-4;
+  request.weight_decay = 0.01;
+  request.label_smoothing = 0;
+  return request;
+}
 
 TrainingOutcome finetune(const FinetuneRequest& request, const TrainingObserver& observer,
                          const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
   return training::with_errors_of("finetune", request.settings.execution.device, [&] {
     training::check_settings(request.settings);
-    training::Finetuning task(request, observer, stop, *models);
-    if (!task.stopped()) return training::run_training(task, request.settings, task.notes(), observer, stop);
+    const auto task = training::make_finetuning(request, observer, stop, *models);
+    if (!task->stopped())
+      return training::run_training(*task, request.settings, task->notes(), observer, stop);
     TrainingOutcome outcome;
     outcome.stopped = true;
     return outcome;

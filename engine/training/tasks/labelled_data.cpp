@@ -20,21 +20,31 @@
 namespace hydrascope::training {
 namespace {
 
+// The folder or table of a classification.
+const std::filesystem::path& data_of(const FinetuneRequest& request) {
+  if (request.data.size() != 1)
+    throw UsageError("--data", request.data.empty() ? "nothing to train on" : "several folders or tables",
+                     "name one folder or table");
+  return request.data.front();
+}
+
 class PictureFeatures final : public LabelledData {
 public:
   PictureFeatures(const PreparedModel& prepared, const FinetuneRequest& request,
                   const TrainingObserver& observer)
       : request_(request),
+        data_(data_of(request)),
+        embeds_(request.trained && request.trained->embeddings),
         device_(prepared.model->device()),
         image_size_(request.settings.execution.image_size.value_or(prepared.model->info().image_size)) {
     const auto labels =
         request.labels.empty() ? std::map<std::string, std::string>{} : read_labels(request.labels);
-    plan_ = plan_classes(request.classes, class_folders(request.data), prepared.classes, labels);
+    plan_ = plan_classes(request.classes, class_folders(data_), prepared.classes, labels);
     if (!plan_.note.empty()) {
       notes_.push_back(plan_.note);
       report_note(observer, plan_.note);
     }
-    train_.pictures = list_image_folder(request.data, plan_.folders, request.images_per_class);
+    train_.pictures = list_image_folder(data_, plan_.folders, request.images_per_class);
     held_out_.pictures =
         request.validation.empty()
             ? split_off(train_.pictures, request.settings.validation_share, request.settings.execution.seed)
@@ -50,9 +60,10 @@ public:
     features.augmentation = request_.augmentation;
     features.seed = request_.settings.execution.seed;
     features.products = products;
-    if (request_.copies == 0) front_.emplace(prepared, first, products);
+    if (request_.copies == 0 || embeds_) front_.emplace(prepared, first, products);
     for (Set* set : {&held_out_, &train_}) {
       set->copies = features.copies = set == &train_ ? request_.copies : 1;
+      if (embeds_) set->copies = 0;
       if (set->copies == 0) {
         set->usable.resize(set->pictures.images.size());
         std::iota(set->usable.begin(), set->usable.end(), std::int64_t{0});
@@ -71,7 +82,14 @@ public:
   std::int64_t items(const Part part) const override {
     return static_cast<std::int64_t>(set(part).usable.size());
   }
-  std::int64_t length(Part, std::int64_t) const override { return held_out_.features.hidden.size(1); }
+  std::int64_t length(Part, std::int64_t) const override {
+    if (!embeds_) return held_out_.features.hidden.size(1);
+    if (tokens_ == 0) {
+      const TokenLayout layout = versions_of(Part::held_out, {0}, 0).layout;
+      tokens_ = layout.prefix + layout.rows * layout.columns;
+    }
+    return tokens_;
+  }
   std::int64_t label(const Part part, const std::int64_t item) const override {
     const auto& picture = set(part).pictures.images[static_cast<std::size_t>(picture_of(part, item))];
     return plan_.targets[static_cast<std::size_t>(picture.label)];
@@ -80,10 +98,14 @@ public:
   LabelledBatch batch(const Part part, const std::vector<std::int64_t>& items,
                       const std::uint64_t key) const override {
     LabelledBatch result;
+    if (embeds_) {
+      result.input = placed(front_->model(), versions_of(part, items, key));
+      return result;
+    }
     result.input.layout = held_out_.features.layout;
     const bool cached = set(part).copies > 0;
     result.hidden = cached ? set(part).features.hidden.index_select(0, rows_of(part, items, key))
-                           : front_->embed(placed(front_->model(), new_versions(part, items, key)));
+                           : front_->embed(placed(front_->model(), versions_of(part, items, key)));
     if (part == Part::training && request_.patch_dropout > 0) {
       result.hidden = result.hidden.index_select(1, kept_tokens(key).to(result.hidden.device()));
       result.input.layout.rows = result.input.layout.columns = 0; // the kept tokens have no grid
@@ -94,7 +116,7 @@ public:
   }
 
   std::string summary() const override {
-    return fmt::format("{} ({} classes, {} pictures)", last_name(request_.data), plan_.folders.size(),
+    return fmt::format("{} ({} classes, {} pictures)", last_name(data_), plan_.folders.size(),
                        train_.usable.size());
   }
   std::string items_name() const override { return "pictures"; }
@@ -129,12 +151,14 @@ private:
     return at::tensor(rows, at::kLong);
   }
 
-  ModelInput new_versions(const Part part, const Items& items, const std::uint64_t key) const {
+  // Of training pictures new augmented versions, where --copies asks for these, else the pictures themselves.
+  ModelInput versions_of(const Part part, const Items& items, const std::uint64_t key) const {
+    const int copy = part == Part::training && request_.copies == 0 ? 1 : 0;
     std::vector<at::Tensor> pixels;
     ModelInput input;
     for (const std::int64_t item : items) {
       const auto& picture = set(part).pictures.images[static_cast<std::size_t>(picture_of(part, item))];
-      input = prepare_version(front_->model(), load_image(picture.file), 1, image_size_,
+      input = prepare_version(front_->model(), load_image(picture.file), copy, image_size_,
                               request_.augmentation, mix({key, static_cast<std::uint64_t>(item)}));
       pixels.push_back(input.pixels);
     }
@@ -158,9 +182,12 @@ private:
   }
 
   const FinetuneRequest& request_;
+  const std::filesystem::path& data_;
+  bool embeds_; // the embeddings are trained: nothing is cached
   at::Device device_;
   int image_size_ = 0;
   std::optional<FrozenFront> front_; // without cached copies
+  mutable std::int64_t tokens_ = 0;  // of a picture, once asked for
   ClassPlan plan_;
   Set train_, held_out_;
 };
@@ -170,7 +197,7 @@ public:
   LabelledTexts(const PreparedModel& prepared, const FinetuneRequest& request, const int first,
                 const at::ScalarType products)
       : request_(request), prepared_(prepared), front_(prepared, first, products) {
-    auto train = read_labelled_texts(request.data, request.columns, request.header, request.limit);
+    auto train = read_labelled_texts(data_of(request), request.columns, request.header, request.limit);
     std::vector<LabelledText> held_out;
     if (request.validation.empty()) {
       const ItemSplit split =
@@ -224,11 +251,11 @@ public:
   }
 
   std::string summary() const override {
-    return fmt::format("{} ({} classes, {} texts)", last_name(request_.data), plan_.folders.size(),
+    return fmt::format("{} ({} classes, {} texts)", last_name(data_of(request_)), plan_.folders.size(),
                        train_.size());
   }
   std::string items_name() const override { return "texts"; }
-  std::string configuration() const override { return last_name(request_.data); }
+  std::string configuration() const override { return last_name(data_of(request_)); }
 
 private:
   struct Example {
@@ -272,16 +299,16 @@ std::unique_ptr<LabelledData> make_labelled_data(const PreparedModel& prepared,
                                                  const TrainingObserver& observer,
                                                  const std::stop_token& stop) {
   if (prepared.model->info().input == InputKind::text) {
-    if (std::filesystem::is_directory(request.data))
-      throw UsageError("--data " + request.data.string(), "is a folder, but the model takes texts",
+    if (const std::filesystem::path& data = data_of(request); std::filesystem::is_directory(data))
+      throw UsageError("--data " + data.string(), "is a folder, but the model takes texts",
                        "name a tab-separated table, or another --model");
     auto texts = std::make_unique<LabelledTexts>(prepared, request, first, products);
     for (const auto& note : texts->notes()) report_note(observer, note);
     return texts;
   }
-  if (request.trained && request.trained->embeddings)
-    throw UsageError("--train-layers embeddings", "are not trained on pictures, whose front is cached",
-                     "leave them out");
+  if (request.trained && request.trained->embeddings && (request.mixup > 0 || request.patch_dropout > 0))
+    throw UsageError("--train-layers embeddings", "are not trained with --mixup or --patch-dropout",
+                     "leave these out");
   auto pictures = std::make_unique<PictureFeatures>(prepared, request, observer);
   try {
     if (!pictures->compute(prepared, first, products, observer, stop)) return nullptr;

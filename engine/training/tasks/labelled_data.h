@@ -16,7 +16,8 @@ enum class Part { training, held_out };
 // The input of the first trained layer, for some items.
 struct LabelledBatch {
   at::Tensor hidden; // (B,N,D) float32 on the model's device; undefined if the embeddings are trained
-  ModelInput input;  // mask and layout, for texts the token ids, on the model's device
+  // Mask and layout, for texts the token ids, where the embeddings are trained pixels, on the model's device.
+  ModelInput input;
 };
 
 class LabelledData {

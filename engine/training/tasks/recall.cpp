@@ -104,7 +104,7 @@ public:
   double weight_decay() const override { return request_.weight_decay; }
   double clip_norm() const override { return 1; }
 
-  StepLoss loss(const std::int64_t step) override {
+  at::Tensor loss(const std::int64_t step, const Gradients& gradients) override {
     const std::int64_t count = steps_per_epoch();
     const auto epoch = static_cast<std::uint64_t>(step / count);
     if (order_.empty() || epoch != epoch_) {
@@ -114,10 +114,10 @@ public:
     const auto begin = order_.begin() + step % count * request_.settings.batch;
     const auto end = begin + std::min<std::int64_t>(request_.settings.batch, order_.end() - begin);
     const Batch batch = batch_of(training_, {begin, end}, request_.all_values, device_);
-    StepLoss result;
-    result.loss = at::cross_entropy_loss(model_.logits(batch.tokens, batch.positions), batch.targets);
-    result.shown = result.loss.detach().to(at::kDouble).view(1);
-    return result;
+    const at::Tensor loss =
+        at::cross_entropy_loss(model_.logits(batch.tokens, batch.positions), batch.targets);
+    gradients.add(loss);
+    return loss.detach().to(at::kDouble).view(1);
   }
 
   HeldOut validate() override { return held_out(validation_, {}); }

@@ -94,13 +94,14 @@ RecallModel::RecallModel(const RecallRequest& request, const std::uint64_t seed,
   config.layer_norm_epsilon = 1e-5;
   config.vocabulary = request.task.keys + request.task.values;
   config.max_positions = request.task.tokens - 1;
-  config.causal = config.rotary = true;
+  config.causal = true;
+  config.rotary = RotaryConfig{};
 
   const std::int64_t width = config.width, vocabulary = config.vocabulary;
   const KernelSpec spec = seeded(request.kernel, seed);
   at::Generator generator = at::detail::createCPUGenerator(mix({seed, 1}));
   std::vector<LayerKernel> kernels;
-  leaves_["embedding.weight"] = at::randn({vocabulary, width}, generator);
+  leaves_["embed_tokens.weight"] = at::randn({vocabulary, width}, generator);
   for (int layer = 0; layer < shape.layers; ++layer) {
     add_norm(leaves_, in_layer(layer, "attention_norm"), width);
     add_linear(leaves_, in_layer(layer, "query_key_value"), width, 3 * width, generator);
@@ -116,8 +117,8 @@ RecallModel::RecallModel(const RecallRequest& request, const std::uint64_t seed,
       if (std::ranges::find(fixed, name) == fixed.end()) leaves_[in_layer(layer, "kernel.") + name] = value;
     }
   }
-  add_norm(leaves_, "final_norm", width);
-  add_linear(leaves_, "logits", width, vocabulary, generator);
+  add_norm(leaves_, "norm", width);
+  add_linear(leaves_, "lm_head", width, vocabulary, generator);
   TensorMap parameters;
   for (auto& [name, value] : leaves_) {
     value = value.to(device);

@@ -25,8 +25,7 @@
 namespace hydrascope {
 namespace {
 
-using testing_inputs::Case, testing_inputs::make_input, testing_inputs::moved_parameters,
-    testing_inputs::relative_error;
+using testing_inputs::make_input, testing_inputs::moved_parameters, testing_inputs::relative_error;
 
 constexpr std::int64_t heads = 4, width = 16;
 

@@ -75,8 +75,8 @@ TEST_F(LoadingModels, AbsurdConfigurationsAreRefused) {
 }
 
 TEST_F(LoadingModels, ForeignAndBrokenConfigurationsAreToldApart) {
-  set("model_type", "llama");
-  EXPECT_NE(refusal<ForeignFile>().find("llama"), std::string::npos);
+  set("model_type", "mamba");
+  EXPECT_NE(refusal<ForeignFile>().find("mamba"), std::string::npos);
   set("model_type", nlohmann::json(nlohmann::json::value_t::discarded));
   EXPECT_NE(refusal<ForeignFile>().find("model_type"), std::string::npos);
   write_file_atomically(folder_ / "config.json", "{\"model_type\":");

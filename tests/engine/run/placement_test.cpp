@@ -121,12 +121,13 @@ TEST(Placement, MovesRotaryEmbeddingsWithADecoder) {
   config.intermediate = 16;
   config.vocabulary = 11;
   config.max_positions = 16;
-  config.causal = config.rotary = true;
+  config.causal = true;
+  config.rotary = RotaryConfig{};
   ExpectedParameters expected;
   expect_layers(config, expected);
-  expected["embedding.weight"] = expected["logits.weight"] = {{11, 8}, true};
-  expected["final_norm.weight"] = expected["final_norm.bias"] = {{8}, true};
-  expected["logits.bias"] = {{11}, true};
+  expected["embed_tokens.weight"] = expected["lm_head.weight"] = {{11, 8}, true};
+  expected["norm.weight"] = expected["norm.bias"] = {{8}, true};
+  expected["lm_head.bias"] = {{11}, true};
   TensorMap parameters;
   for (const auto& [name, parameter] : expected)
     parameters[name] = normal(parameter.shape, parameters.size());

@@ -132,7 +132,7 @@ fs::path toy_table(const ToyFolder& folder) {
 FinetuneRequest of_texts(const ToyFolder& folder) {
   FinetuneRequest request = two_epochs(folder);
   request.settings.model_folder = testing::make_toy_model(folder, "bert");
-  request.data = toy_table(folder);
+  request.data = {toy_table(folder)};
   request.columns = {.text = 2, .label = 1};
   return request;
 }
@@ -399,7 +399,7 @@ TEST(DeviceTraining, IsEvaluatedOnEither) {
   EvaluateRequest evaluation;
   evaluation.model_folder = request.settings.model_folder;
   evaluation.adapters = {.automatic = false, .files = {request.settings.output}};
-  evaluation.data = request.data;
+  evaluation.data = request.data.front();
   const EvaluateOutcome host = evaluate(evaluation);
   evaluation.execution.device = the_device;
   EXPECT_EQ(evaluate(evaluation).top1, host.top1);

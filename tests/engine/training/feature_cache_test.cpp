@@ -31,7 +31,8 @@ training::Features features_of(const FinetuneRequest& request, const int layer, 
                                const TrainingObserver& observer, const std::stop_token& stop = {}) {
   const auto prepared = training::prepare_model(*make_model_store(), request.settings.model_folder,
                                                 request.settings.adapters, {}, {}, true);
-  const auto pictures = training::list_image_folder(request.data, training::class_folders(request.data), 0);
+  const std::filesystem::path& data = request.data.front();
+  const auto pictures = training::list_image_folder(data, training::class_folders(data), 0);
   training::FeatureRequest wanted;
   wanted.layer = layer;
   wanted.image_size = 28;
@@ -73,7 +74,7 @@ TEST_F(FeatureCache, IsFilledOnceAndServesLaterLayers) {
   // The first picture by itself, block by block.
   const at::NoGradGuard no_gradients;
   const auto model = load_model(request.settings.model_folder);
-  const ModelInput input = model->prepare_image(load_image(request.data / "blue" / "0.ppm"), 28);
+  const ModelInput input = model->prepare_image(load_image(request.data.front() / "blue" / "0.ppm"), 28);
   at::Tensor hidden = model->embed(input);
   for (int layer = 0; layer < 2; ++layer)
     hidden = model->block(layer, hidden, input, *make_kernel({}), {}, {});
@@ -92,7 +93,7 @@ TEST_F(FeatureCache, IsFilledOnceAndServesLaterLayers) {
 TEST_F(FeatureCache, IsMadeAgainWhenAPictureChanges) {
   int computed = 0;
   features_of(request, 1, 1, &computed);
-  std::filesystem::last_write_time(request.data / "red" / "0.ppm",
+  std::filesystem::last_write_time(request.data.front() / "red" / "0.ppm",
                                    std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
   computed = 0;
   features_of(request, 1, 1, &computed);
@@ -139,7 +140,7 @@ TEST_F(FeatureCache, GoesOnWhereItWasStopped) {
 TEST_F(FeatureCache, SkipsWhatCannotBeRead) {
   int computed = 0;
   const at::Tensor all = features_of(request, 1, 1, &computed).hidden.clone();
-  std::ofstream(request.data / "red" / "0.ppm") << "not a picture";
+  std::ofstream(request.data.front() / "red" / "0.ppm") << "not a picture";
   for (const int layer : {1, 2}) { // from pictures, then from the earlier layer
     const auto features = features_of(request, layer, 1, &computed);
     EXPECT_EQ(std::ranges::count(features.usable, false), 1);

@@ -26,7 +26,7 @@ EvaluateRequest evaluation_of(const FinetuneRequest& request, std::vector<std::f
   evaluation.model_folder = request.settings.model_folder;
   evaluation.adapters = {.automatic = false, .files = std::move(adapters)};
   evaluation.schedule = request.schedule;
-  evaluation.data = request.data;
+  evaluation.data = request.data.front();
   return evaluation;
 }
 
@@ -226,7 +226,7 @@ TEST(Finetune, LearnsFromATableOfTexts) {
     const ToyFolder folder;
     FinetuneRequest request = toy_finetuning(folder);
     request.settings.model_folder = testing::make_toy_model(folder, "bert");
-    request.data = make_toy_table(folder, 80);
+    request.data = {make_toy_table(folder, 80)};
     request.columns = {.text = 2, .pair = pair, .label = 1};
     request.header = true;
     request.trained = {.layers = {0, 1}};
@@ -349,7 +349,7 @@ TEST(Finetune, LearnsFromPartOfThePatches) {
 TEST(Finetune, SkipsAndNamesWhatItCannotRead) {
   const ToyFolder folder;
   FinetuneRequest request = toy_finetuning(folder);
-  const auto broken = request.data / "red" / "broken.png";
+  const auto broken = request.data.front() / "red" / "broken.png";
   std::filesystem::copy_file(test::source_folder() / "tests/golden/images/pictures/gray.png", broken);
   std::filesystem::resize_file(broken, std::filesystem::file_size(broken) / 2);
   std::vector<std::string> told;
@@ -395,7 +395,7 @@ TEST(Finetune, RefusesWhatMakesNoSense) {
   request.classes = {"red", "purple"};
   EXPECT_THROW(finetune(request), Error);
   request = good;
-  request.data = folder / "nowhere";
+  request.data = {folder / "nowhere"};
   EXPECT_THROW(finetune(request), Error);
   request = good;
   request.trained->head = false; // the three colours need a new classifier

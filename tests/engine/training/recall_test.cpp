@@ -100,7 +100,7 @@ TEST(RecallPresets, AreThePapers) {
 
 TEST(RecallRotary, TurnsPairsOfFeaturesByTheTokensAngle) {
   const at::Tensor x = normal({1, 1, 3, 4}, 1);
-  const at::Tensor turned = Rotary(3, 4, at::kCPU)(x);
+  const at::Tensor turned = Rotary({}, 3, 4, at::kCPU)(x);
   const auto value = [](const at::Tensor& of, const int token, const int feature) {
     return of[0][0][token][feature].item<double>();
   };
@@ -115,7 +115,7 @@ TEST(RecallRotary, TurnsPairsOfFeaturesByTheTokensAngle) {
 
 TEST(RecallRotary, ProductsDependOnTheDistanceOnly) {
   const at::Tensor q = normal({1, 1, 1, 8}, 2).expand({1, 1, 40, 8}), k = normal({1, 1, 1, 8}, 3);
-  const Rotary rotary(40, 8, at::kCPU);
+  const Rotary rotary({}, 40, 8, at::kCPU);
   const at::Tensor products = at::matmul(rotary(q), rotary(k.expand({1, 1, 40, 8})).transpose(2, 3))[0][0];
   for (const int distance : {0, 1, 7, 30})
     for (int token = distance; token < 40; ++token)

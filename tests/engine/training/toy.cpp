@@ -27,18 +27,20 @@ ToyFolder::~ToyFolder() {
 }
 
 std::filesystem::path make_toy_model(const ToyFolder& folder, const std::string& family) {
-  const auto golden = test::source_folder() / "tests/golden/models" / family;
+  const bool decoder = family == "written";
+  const auto golden = test::source_folder() / "tests/golden" / (decoder ? "decoders" : "models") / family;
   const auto target = folder / family;
   std::filesystem::create_directories(target);
   for (const auto& entry : std::filesystem::directory_iterator(golden))
     if (entry.path().extension() != ".safetensors")
-      std::filesystem::copy_file(entry.path(), target / entry.path().filename());
+      std::filesystem::copy_file(entry.path(), target / entry.path().filename(),
+                                 std::filesystem::copy_options::overwrite_existing);
   const auto model = load_model(golden);
   std::map<std::string, at::Tensor> parameters;
   for (const auto& name : model->parameter_names()) {
-    const bool sharpened =
-        name.find(".query.weight") != std::string::npos || name.find(".key.weight") != std::string::npos;
-    parameters[name] = model->parameter(name).to(at::kFloat) * (sharpened ? 8.0 : 1.0);
+    const bool sharpened = name.find(".query.weight") != std::string::npos ||
+                           name.find(".key.weight") != std::string::npos || name.ends_with("q_proj.weight");
+    parameters[name] = model->parameter(name).to(at::kFloat) * (!sharpened ? 1.0 : decoder ? 3.0 : 8.0);
   }
   training::write_tensors(target / "model.safetensors", parameters, {{"format", "pt"}});
   return target;
@@ -78,6 +80,21 @@ std::filesystem::path make_toy_text(const ToyFolder& folder, const int lines) {
   return folder / "lines.txt";
 }
 
+std::filesystem::path make_running_text(const ToyFolder& folder, const std::string& name,
+                                        const int sentences) {
+  static const std::vector<std::string> subjects{"the hedgehog", "the token", "a head", "the line"};
+  static const std::vector<std::string> verbs{"meets", "measures", "sits on", "looks at"};
+  std::string text;
+  for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(sentences); ++i) {
+    const std::uint64_t subject = training::mix({i, 1}) % 4;
+    // What follows a subject is certain but for the verb.
+    text += subjects[subject] + " " + verbs[training::mix({i, 2}) % 4];
+    text += " " + subjects[(subject + 1) % 4] + ".\n";
+  }
+  std::ofstream(folder / name) << text;
+  return folder / name;
+}
+
 const std::vector<std::string>& toy_sentences() {
   static const std::vector<std::string> sentences = {
       "the cat sat on a mat",      "hydra attention is linear not soft",
@@ -104,7 +121,7 @@ FinetuneRequest toy_finetuning(const ToyFolder& folder) {
   FinetuneRequest request;
   request.settings.model_folder = make_toy_model(folder, "dinov2");
   request.settings.adapters.automatic = false;
-  request.data = make_toy_pictures(folder, 12);
+  request.data = {make_toy_pictures(folder, 12)};
   request.trained = {.layers = {1}};
   request.settings.epochs = 6;
   request.settings.batch = 8;
@@ -112,6 +129,21 @@ FinetuneRequest toy_finetuning(const ToyFolder& folder) {
   request.settings.validation_share = 0.25;
   request.settings.execution.dtype = "float32";
   request.settings.output = folder / "tail.safetensors";
+  return request;
+}
+
+FinetuneRequest toy_next_tokens(const ToyFolder& folder) {
+  FinetuneRequest request = next_token_request();
+  request.settings.model_folder = make_toy_model(folder, "written");
+  request.settings.adapters.automatic = false;
+  request.data = {make_running_text(folder, "train.txt", 60)};
+  request.validation = make_running_text(folder, "held-out.txt", 12);
+  request.chunk = {0, 32};
+  request.settings.epochs = 3;
+  request.settings.batch = 4;
+  request.settings.learning_rate = 5e-3;
+  request.settings.execution.dtype = "float32";
+  request.settings.output = folder / "tuned.safetensors";
   return request;
 }
 

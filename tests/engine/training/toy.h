@@ -25,8 +25,9 @@ private:
   std::filesystem::path path_;
 };
 
-// A tiny random model ("bert" or "dinov2": two layers, width 24) whose queries and keys are large enough for
-// attention that is not nearly uniform. Returns its folder.
+// A tiny random model ("bert" or "dinov2": two layers, width 24; "written", a decoder: three layers, four
+// heads that share two key/value heads, width 32) whose queries and keys are large enough for attention that
+// is not nearly uniform. Returns its folder.
 std::filesystem::path make_toy_model(const ToyFolder& folder, const std::string& family);
 
 // A folder with sub-folders red, green and blue of `count` noisy pictures each (PPM, 30 × 30).
@@ -38,8 +39,13 @@ std::filesystem::path make_toy_text(const ToyFolder& folder, int lines);
 // Sentences of words that the text model of make_toy_model knows, of several lengths.
 const std::vector<std::string>& toy_sentences();
 
+// Running text of so many sentences, in an order that can be learnt.
+std::filesystem::path make_running_text(const ToyFolder& folder, const std::string& name, int sentences);
+
 DistillRequest toy_distillation(const ToyFolder& folder);
 FinetuneRequest toy_finetuning(const ToyFolder& folder);
+// Next tokens of running text by the decoder, in pieces of 32 tokens.
+FinetuneRequest toy_next_tokens(const ToyFolder& folder);
 // Of the sentences, a line each, by a text model; `kernels` as a comma list.
 TeacherForcedRequest toy_measuring(const ToyFolder& folder, const std::string& kernels);
 

@@ -52,7 +52,7 @@ struct CausalHydraSums {
 // The maps of one kernel. mean: outputs are divided by the number of real tokens so far. softmax: φ_K is a
 // softmax over the tokens so far, and `key` is not used.
 struct CausalHydraMaps {
-  RowMap query, key;
+  RowMap query = RowMap::scaled, key = RowMap::scaled;
   bool mean = false, softmax = false;
 };
 

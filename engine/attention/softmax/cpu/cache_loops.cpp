@@ -111,16 +111,15 @@ HYDRASCOPE_INLINE void part_of_head(const float* q, const std::int64_t group, co
                                     const TokenRange range, float* buffers, float* largest, float* totals,
                                     float* sums) {
   const std::int64_t width = head.head_width, padded = padded_to_lanes(width);
-  std::int64_t first = 0;
-  const auto take = [&]<std::int64_t count>() __attribute__((always_inline)) {
+  const auto take = [&]<std::int64_t count>(const std::int64_t first) __attribute__((always_inline)) {
     part_of_group<count, Number>(q + first * width, head, range, buffers + first * cached_tokens_at_once,
                                  largest + first, totals + first, sums + first * padded);
-    first += count;
   };
-  while (group - first >= 4) take.template operator()<4>();
-  if (group - first == 3) take.template operator()<3>();
-  if (group - first == 2) take.template operator()<2>();
-  if (group - first == 1) take.template operator()<1>();
+  std::int64_t first = 0;
+  for (; group - first >= 4; first += 4) take.template operator()<4>(first);
+  if (group - first == 3) take.template operator()<3>(first);
+  if (group - first == 2) take.template operator()<2>(first);
+  if (group - first == 1) take.template operator()<1>(first);
 }
 
 void part(const float* q, const std::int64_t group, const CachedHead& head, const TokenRange range,

@@ -85,12 +85,13 @@ TEST(Target, SimilarityOfASentenceWithItselfIsOneAndFlat) {
             1e-6); // the other is a constant
 }
 
-TEST(Target, ReadsTheFirstTokenAlone) {
+TEST(Target, TheOneTokenThatItReads) {
   at::Tensor gradient = at::zeros({1, 5, 2});
-  gradient.select(1, 0).fill_(1.0);
-  EXPECT_TRUE(reads_first_token_alone(gradient));
+  EXPECT_EQ(only_token_read(gradient), 0);
+  gradient.select(1, 4).fill_(1.0);
+  EXPECT_EQ(only_token_read(gradient), 4);
   gradient.select(1, 3).fill_(0.1);
-  EXPECT_FALSE(reads_first_token_alone(gradient));
+  EXPECT_EQ(only_token_read(gradient), std::nullopt);
 }
 
 } // namespace

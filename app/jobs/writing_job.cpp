@@ -1,0 +1,226 @@
+#include "app/jobs/writing_job.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "app/document/writing_edits.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/run/generate.h"
+
+namespace hydrascope::app {
+
+namespace {
+
+using Job = BackgroundJob<WritingStep>;
+
+GenerateRequest generate_request(const Document& document, const Writing& writing, const std::size_t side) {
+  const Scene& scene = document.scene();
+  const WritingOptions& options = document.writing;
+  GenerateRequest request;
+  request.model_folder = scene.model_folder;
+  request.adapters = scene.adapters;
+  request.schedule = scene.schedules[side];
+  request.text = writing.prompt;
+  for (const WrittenToken& token : writing.sides[side].tokens) request.written.push_back(token.id);
+  request.tokens = options.tokens;
+  request.sampling = {.temperature = options.temperature, .top_p = options.top_p, .seed = options.seed};
+  request.execution = document.execution;
+  return request;
+}
+
+// The newest token, before which `written` bytes of the text were there.
+WrittenToken written_token(const GenerateOutcome& outcome, const std::size_t written) {
+  const GeneratedToken& token = outcome.tokens.back();
+  return {.id = token.id,
+          .name = token.text,
+          .text = outcome.text.substr(std::min(written, outcome.text.size())),
+          .logprob = token.logprob,
+          .ms = token.ms,
+          .state_bytes = outcome.state_bytes};
+}
+
+// One side, from the reading of its text to its end.
+class SideWriter {
+public:
+  // `written`: the text of the request's tokens that were written before.
+  SideWriter(const std::size_t side, std::string written, Job& job)
+      : side_(side), written_(std::move(written)), job_(&job) {}
+
+  void begin(const GenerateRequest& request, ModelStore& models, const std::stop_token& stop) {
+    guarded([&] {
+      generation_.emplace(request, models, stop);
+      const GenerateOutcome& outcome = generation_->outcome();
+      job_->publish({.side = side_,
+                     .prompt_tokens = outcome.prompt_tokens - std::ssize(request.written),
+                     .prefill_ms = outcome.prefill_ms,
+                     .notes = outcome.notes});
+    });
+  }
+
+  // Writes a token; false after the last one.
+  bool advance(const std::stop_token& stop) {
+    if (!generation_) return false;
+    bool goes_on = false;
+    guarded([&] {
+      const std::size_t before = generation_->outcome().tokens.size();
+      const std::size_t written = generation_->outcome().text.size();
+      goes_on = generation_->advance(stop);
+      const GenerateOutcome& outcome = generation_->outcome();
+      WritingStep step{.side = side_, .text = written_ + outcome.text};
+      if (outcome.tokens.size() > before) step.token = written_token(outcome, written);
+      // That so many tokens were wanted is no end of the text.
+      if (!outcome.ended.empty() && outcome.ended != "tokens") step.ended = outcome.ended;
+      job_->publish(std::move(step));
+    });
+    if (!goes_on) generation_.reset();
+    return goes_on;
+  }
+
+private:
+  // A kernel that cannot write is no reason for the other side not to.
+  template <typename Work>
+  void guarded(const Work& work) {
+    try {
+      work();
+    } catch (const Cancelled&) {
+      throw;
+    } catch (const std::exception& error) {
+      job_->publish({.side = side_, .problem = first_line(error.what())});
+      generation_.reset();
+    }
+  }
+
+  std::size_t side_;
+  std::string written_;
+  Job* job_;
+  std::optional<Generation> generation_;
+};
+
+struct WritingTask {
+  std::size_t side = 0;
+  GenerateRequest request;
+  std::string written; // the text of request.written
+};
+
+// The sides take turns, so that they can be read side by side.
+void write_all(Job& job, const std::vector<WritingTask>& tasks, ModelStore& models,
+               const std::function<void()>& wake, const std::stop_token& stop) {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 5); // LibTorch's threads inherit it
+  const ThreadCount threads(tasks.front().request.execution.threads);
+  const auto interrupted = [&] {
+    job.wait_while_paused(stop);
+    return stop.stop_requested();
+  };
+  std::vector<SideWriter> writers;
+  for (const WritingTask& task : tasks) {
+    if (interrupted()) return;
+    writers.emplace_back(task.side, task.written, job).begin(task.request, models, stop);
+    if (wake) wake();
+  }
+  for (bool any = true; any;) {
+    any = false;
+    for (SideWriter& writer : writers) {
+      if (interrupted()) return;
+      any |= writer.advance(stop);
+      if (wake) wake();
+    }
+  }
+}
+
+} // namespace
+
+void WritingJob::start(Editor& editor, const bool anew) {
+  const Document& document = editor.document();
+  if (const std::string why = why_not_written(document); !why.empty())
+    return editor.say(Severity::note, "Write: " + why);
+  stop(editor);
+  Writing& writing = editor.writing;
+  const Scene& scene = document.scene();
+  if (anew || !why_not_continued(editor).empty()) {
+    const std::uint64_t edition = writing.edition;
+    writing = {};
+    writing.edition = edition;
+    writing.model = scene.model->name;
+    writing.prompt = std::get<TextInput>(*scene.input).text;
+    writing.alike = scene.schedules[0] == scene.schedules[1];
+    for (const Side side : {Side::a, Side::b}) {
+      writing.setups[static_cast<std::size_t>(side)] = writing_setup(document, side);
+      const Schedule& schedule = scene.schedules[static_cast<std::size_t>(side)];
+      writing.sides[static_cast<std::size_t>(side)].schedule = schedule.summary();
+      writing.sides[static_cast<std::size_t>(side)].kernel = telling_kernel(schedule);
+    }
+  }
+  std::vector<WritingTask> tasks;
+  for (std::size_t side = 0; side < writing.count(); ++side) {
+    WrittenSide& written = writing.sides[side];
+    if (!written.ended.empty()) continue;
+    written.problem.clear();
+    writing.wanted[side] = written.tokens.size() + static_cast<std::size_t>(document.writing.tokens);
+    WritingTask task{.side = side, .request = generate_request(document, writing, side), .written = {}};
+    for (const WrittenToken& token : written.tokens) task.written += token.text;
+    tasks.push_back(std::move(task));
+  }
+  writing.running = true;
+  writing.start = ++start_;
+  ++writing.edition;
+  model_folder_ = scene.model_folder;
+  jobs_.start([tasks = std::move(tasks), models = models_, wake = wake_](
+                  Job& job, const std::stop_token& stop) { write_all(job, tasks, *models, wake, stop); },
+              wake_);
+}
+
+namespace {
+
+void take_step(Writing& writing, WritingStep step) {
+  WrittenSide& side = writing.sides.at(step.side);
+  if (step.prompt_tokens) {
+    side.prompt_tokens = *step.prompt_tokens;
+    side.prefill_ms = step.prefill_ms;
+    side.notes = std::move(step.notes);
+  }
+  if (step.token) side.tokens.push_back(std::move(*step.token));
+  if (!step.text.empty()) side.text = std::move(step.text);
+  if (!step.ended.empty()) side.ended = std::move(step.ended);
+  if (!step.problem.empty()) side.problem = std::move(step.problem);
+  ++writing.edition;
+}
+
+} // namespace
+
+void WritingJob::stop(Editor& editor) {
+  Job* const job = jobs_.job();
+  if (job != nullptr && editor.writing.start == start_) {
+    for (WritingStep& step : job->take()) take_step(editor.writing, std::move(step));
+    editor.writing.running = false;
+  }
+  jobs_.retire();
+}
+
+bool WritingJob::update(Editor& editor, const bool interactive_run) {
+  Job* const job = jobs_.job();
+  if (job == nullptr) return false;
+  const bool replaced = editor.writing.start != start_; // by that of a session
+  if (replaced || editor.document().scene_of(InputKind::text).model_folder != model_folder_) {
+    stop(editor);
+    return true;
+  }
+  job->pause(interactive_run);
+  const bool done = job->done();
+  std::vector<WritingStep> steps = job->take();
+  const bool changed = !steps.empty();
+  for (WritingStep& step : steps) take_step(editor.writing, std::move(step));
+  if (const std::string problem = job->take_problem(); !problem.empty()) editor.say(Severity::error, problem);
+  if (done) {
+    editor.writing.running = false;
+    jobs_.finish();
+  }
+  return done || changed;
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,126 @@
+#include "engine/measure/generation_speed.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/randint.h>
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+#include "engine/measure/machine.h"
+#include "engine/measure/quantiles.h"
+#include "engine/run/decoding_run.h"
+
+namespace hydrascope {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(const Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::vector<Schedule> schedules_of(const GenerationSpeedRequest& request, const int layers) {
+  std::vector<Schedule> schedules;
+  for (const KernelSpec& kernel : request.kernels)
+    schedules.push_back({std::vector<KernelSpec>(static_cast<std::size_t>(layers), kernel)});
+  if (schedules.empty()) schedules.push_back(resolved(request.schedule, layers));
+  for (Schedule& schedule : schedules)
+    for (KernelSpec& spec : schedule.layers) spec = seeded(spec, request.execution.seed);
+  return schedules;
+}
+
+// The bytes of the weights that a token's products read: of the embeddings only where they are the head, too.
+std::int64_t weight_bytes(const Model& model) {
+  std::int64_t bytes = 0;
+  bool tied = true;
+  for (const std::string& name : model.parameter_names()) {
+    tied = tied && name != "lm_head.weight";
+    if (!name.starts_with("embed_")) bytes += static_cast<std::int64_t>(model.parameter(name).nbytes());
+  }
+  if (tied) bytes += static_cast<std::int64_t>(model.parameter("embed_tokens.weight").nbytes());
+  return bytes;
+}
+
+// One schedule at one context: a round's times.
+struct Times {
+  std::vector<double> prefill, decode; // seconds
+  std::int64_t state_bytes = 0;
+};
+
+void run_round(const AppliedModel& model, const Schedule& schedule, const Placement& placement,
+               const std::int64_t context, const int tokens, const std::stop_token& stop, Times& times) {
+  DecodingRun run(model, schedule.layers, placement, context + tokens);
+  const std::int64_t vocabulary = run.model().info().vocabulary;
+  const at::Tensor prompt = at::randint(vocabulary, {1, context}, at::kLong);
+  auto start = Clock::now();
+  run.read(prompt, stop).cpu(); // waits for a device
+  times.prefill.push_back(seconds_since(start));
+  std::vector<double> decoded;
+  for (int token = 0; token < tokens; ++token) {
+    const at::Tensor next = at::randint(vocabulary, {1, 1}, at::kLong);
+    start = Clock::now();
+    run.read(next, stop).cpu();
+    decoded.push_back(seconds_since(start));
+  }
+  times.decode.push_back(repeated_time(decoded).median);
+  times.state_bytes = run.state_bytes();
+}
+
+} // namespace
+
+GenerationSpeedOutcome measure_generation_speed(
+    const GenerationSpeedRequest& request, const std::function<void(std::int64_t, std::int64_t)>& progress,
+    const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
+  const ThreadCount threads(request.execution.threads);
+  const ModelInfo info = models->base(request.model_folder)->info();
+  const Placement placement = placement_of(request.execution);
+  const std::vector<Schedule> schedules = schedules_of(request, info.layers);
+  for (const std::int64_t context : request.contexts)
+    if (context < 1 || context + request.tokens > info.max_tokens)
+      throw UsageError(fmt::format("--context {}", context),
+                       fmt::format("with {} more tokens exceeds the {} positions of {}", request.tokens,
+                                   info.max_tokens, info.name),
+                       "name smaller contexts");
+  const std::size_t cases = schedules.size() * request.contexts.size();
+  std::vector<Times> times(cases);
+  GenerationSpeedOutcome outcome;
+  const auto total = static_cast<std::int64_t>(cases) * (request.rounds + 1);
+  std::int64_t done = 0;
+  for (int round = -1; round < request.rounds; ++round) { // the first one warms up
+    for (std::size_t i = 0; i < cases; ++i) {
+      const Schedule& schedule = schedules[i / request.contexts.size()];
+      const AppliedModel model = models->apply(request.model_folder, request.adapters, schedule, placement);
+      Times warm_up;
+      const std::int64_t context = request.contexts[i % request.contexts.size()];
+      run_round(model, schedule, placement, round < 0 ? std::min<std::int64_t>(context, 128) : context,
+                round < 0 ? 2 : request.tokens, stop, round < 0 ? warm_up : times[i]);
+      outcome.device = model.device;
+      outcome.dtype = model.dtype;
+      outcome.weight_bytes = weight_bytes(*model.model);
+      if (progress) progress(++done, total);
+    }
+  }
+  outcome.threads = at::get_num_threads();
+  outcome.read_ms = 1000.0 * static_cast<double>(outcome.weight_bytes) /
+                    triad_bandwidth(outcome.weight_bytes, placement.device_name());
+  for (std::size_t i = 0; i < cases; ++i) {
+    GenerationSpeed speed;
+    speed.schedule = schedules[i / request.contexts.size()].summary();
+    speed.context = request.contexts[i % request.contexts.size()];
+    speed.prefill_tokens_per_second =
+        static_cast<double>(speed.context) / repeated_time(times[i].prefill).median;
+    speed.decode_ms = 1000 * repeated_time(times[i].decode).median;
+    const auto [least, most] = std::ranges::minmax(times[i].decode);
+    speed.decode_ms_least = 1000 * least;
+    speed.decode_ms_most = 1000 * most;
+    speed.state_bytes = times[i].state_bytes;
+    speed.share_of_bandwidth = outcome.read_ms / speed.decode_ms;
+    outcome.speeds.push_back(std::move(speed));
+  }
+  return outcome;
+}
+
+} // namespace hydrascope

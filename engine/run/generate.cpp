@@ -1,0 +1,183 @@
+#include "engine/run/generate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <new>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/tensor.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/run/decoding_run.h"
+#include "engine/run/pass.h"
+#include "engine/run/placement.h"
+
+namespace hydrascope {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(const Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// In [0,1), of seed and position alone.
+double uniform(const std::uint64_t seed, const std::int64_t position) {
+  std::seed_seq mixed{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32),
+                      static_cast<std::uint32_t>(position)};
+  std::mt19937_64 engine(mixed);
+  return static_cast<double>(engine() >> 11) * 0x1.0p-53;
+}
+
+// The index of the next token from logits (V) on the CPU.
+std::int64_t chosen(const at::Tensor& logits, const Sampling& sampling, const std::int64_t position) {
+  if (sampling.temperature <= 0) return logits.argmax().item<std::int64_t>();
+  const at::Tensor shares = at::softmax(logits.to(at::kDouble) / sampling.temperature, 0);
+  const auto [sorted, order] = shares.sort(/*stable=*/true, /*dim=*/0, /*descending=*/true);
+  const auto* const share = sorted.const_data_ptr<double>();
+  std::int64_t kept = 0;
+  double sum = 0;
+  do sum += share[kept++];
+  while (kept < sorted.size(0) && sum < sampling.top_p);
+  const double drawn = uniform(sampling.seed, position) * sum;
+  std::int64_t index = 0;
+  double below = share[0]; // the probability of all up to `index`
+  while (below <= drawn && index + 1 < kept) below += share[++index];
+  return order[index].item<std::int64_t>();
+}
+
+// Removes what follows the first stop text; true if there was one.
+bool cut_at(std::string& text, const std::vector<std::string>& stops) {
+  std::size_t first = std::string::npos;
+  for (const std::string& stop : stops)
+    if (!stop.empty()) first = std::min(first, text.find(stop));
+  if (first == std::string::npos) return false;
+  text.resize(first);
+  return true;
+}
+
+} // namespace
+
+void check_sampling(const Sampling& sampling) {
+  if (!(sampling.temperature >= 0 && sampling.temperature <= 100))
+    throw UsageError(fmt::format("--temperature {}", sampling.temperature), "must lie between 0 and 100",
+                     "use 0 for the likeliest token, 1 for the model's own distribution");
+  if (!(sampling.top_p > 0 && sampling.top_p <= 1))
+    throw UsageError(fmt::format("--top-p {}", sampling.top_p), "must lie above 0 and be at most 1",
+                     "use 1 for all tokens");
+}
+
+struct Generation::State {
+  State(const GenerateRequest& asked, ModelStore& models, const std::stop_token& stop)
+      : request(asked), placement(placement_of(asked.execution)) {
+    check_sampling(request.sampling);
+    const ModelInfo info = models.base(request.model_folder)->info();
+    outcome.schedule = resolved(request.schedule, info.layers);
+    for (KernelSpec& spec : outcome.schedule.layers) spec = seeded(spec, request.execution.seed);
+    AppliedModel model = models.apply(request.model_folder, request.adapters, outcome.schedule, placement);
+    outcome.device = model.device;
+    outcome.dtype = model.dtype;
+    outcome.notes = info.notes;
+    for (const AppliedAdapter& adapter : model.adapters)
+      if (adapter.for_schedule) outcome.adapters.push_back(adapter.info);
+
+    ModelInput prompt = model.model->prepare_text(request.text);
+    if (!prompt.note.empty()) outcome.notes.push_back(prompt.note);
+    writer = model.model->token_stream();
+    if (!request.written.empty()) {
+      const std::vector<std::int64_t> before(request.written.begin(), request.written.end());
+      prompt.token_ids = at::cat({prompt.token_ids, at::tensor(before, at::kLong).unsqueeze(0)}, 1);
+      for (const std::int64_t id : before) writer->add(id);
+    }
+    outcome.prompt_tokens = prompt.token_ids.size(1);
+    decoder.emplace(model, outcome.schedule.layers, placement, outcome.prompt_tokens + request.tokens);
+    const auto start = Clock::now();
+    read(prompt.token_ids, stop);
+    outcome.prefill_ms = ms_since(start);
+  }
+
+  void read(const at::Tensor& ids, const std::stop_token& stop) {
+    logits = decoder->read(ids, stop).to(at::kCPU);
+    if (!std::isfinite(logits.max().item<float>())) check_finite(logits, decoder->model());
+    outcome.state_bytes = decoder->state_bytes();
+  }
+
+  bool end(const char* why) {
+    outcome.ended = why;
+    outcome.text += writer->finish();
+    return false;
+  }
+
+  bool advance(const std::stop_token& stop) {
+    if (!outcome.ended.empty()) return false;
+    if (static_cast<std::int64_t>(outcome.tokens.size()) >= request.tokens) return end("tokens");
+    const auto start = Clock::now();
+    const Model& model = decoder->model();
+    const std::int64_t id = chosen(logits, request.sampling, decoder->tokens());
+    if (request.stop_at_end && model.ends_text(id)) return end("end of text");
+    GeneratedToken token{.id = static_cast<int>(id),
+                         .text = model.output_label(id),
+                         .logprob = at::log_softmax(logits.to(at::kDouble), 0)[id].item<double>()};
+    outcome.text += writer->add(id);
+    const bool stopped = cut_at(outcome.text, request.stop);
+    const bool full = decoder->tokens() >= model.info().max_tokens;
+    if (!stopped && !full) read(at::tensor({id}, at::kLong).unsqueeze(0), stop);
+    token.ms = ms_since(start);
+    outcome.tokens.push_back(std::move(token));
+    if (stopped) outcome.ended = "stop";
+    if (full && !stopped) end("positions");
+    return true;
+  }
+
+  GenerateRequest request;
+  Placement placement;
+  std::optional<DecodingRun> decoder;
+  at::Tensor logits; // (V) float32 on the CPU, after the last token
+  std::unique_ptr<TokenStream> writer;
+  GenerateOutcome outcome;
+};
+
+Generation::Generation(const GenerateRequest& request, ModelStore& models, const std::stop_token& stop)
+    : state_(std::make_unique<State>(request, models, stop)) {}
+Generation::~Generation() = default;
+Generation::Generation(Generation&&) noexcept = default;
+Generation& Generation::operator=(Generation&&) noexcept = default;
+
+bool Generation::advance(const std::stop_token& stop) { return state_->advance(stop); }
+const GenerateOutcome& Generation::outcome() const { return state_->outcome; }
+
+GenerateOutcome generate(const GenerateRequest& request, const TokenWritten& written,
+                         const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
+  const ThreadCount threads(request.execution.threads);
+  try {
+    Generation generation(request, *models, stop);
+    std::size_t told = 0;
+    while (generation.advance(stop)) {
+      const GenerateOutcome& outcome = generation.outcome();
+      if (written)
+        written(outcome.tokens.back(),
+                std::string_view(outcome.text).substr(std::min(told, outcome.text.size())));
+      told = outcome.text.size();
+    }
+    return generation.outcome();
+  } catch (const c10::Error& error) {
+    throw Error("generate", first_line(error.what_without_backtrace()),
+                "try a shorter text or another kernel");
+  } catch (const std::bad_alloc&) {
+    throw Error("generate", "out of memory",
+                "use a linear kernel, whose state does not grow, or --dtype bfloat16");
+  }
+}
+
+} // namespace hydrascope

@@ -1,0 +1,243 @@
+// Fine-tuning of a decoder: the next token of running text, or of the answers to prompts.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+#include "engine/models/transformer/encoder_layer.h"
+#include "engine/run/run.h"
+#include "engine/training/data/epoch_batches.h"
+#include "engine/training/loop/autocast.h"
+#include "engine/training/loop/trained_parameters.h"
+#include "engine/training/tasks/finetuning.h"
+#include "engine/training/tasks/frozen_features.h"
+#include "engine/training/tasks/next_token_data.h"
+
+namespace hydrascope::training {
+namespace {
+
+// Tokens whose logits are computed and differentiated together: those of all tokens would be N·V numbers.
+constexpr std::int64_t tokens_with_logits = 256;
+
+void refuse_what_classifies(const FinetuneRequest& request) {
+  const auto refuse_if = [](const bool given, const char* option) {
+    if (given)
+      throw UsageError(option, "is for classification, not for --objective next-token", "leave it out");
+  };
+  refuse_if(!request.classes.empty(), "--classes");
+  refuse_if(!request.labels.empty(), "--labels");
+  refuse_if(request.columns.pair > 0, "--pair-column");
+  refuse_if(request.mixup > 0, "--mixup");
+  refuse_if(request.distillation_alpha > 0, "--distillation-alpha");
+  refuse_if(request.distillation_hidden > 0, "--distillation-hidden");
+  refuse_if(request.patch_dropout > 0, "--patch-dropout");
+}
+
+// By default the layers that the schedule replaces, or all: a decoder has no new head to learn.
+TrainedParts decoder_parts(const FinetuneRequest& request, const Schedule& schedule) {
+  TrainedParts parts;
+  if (request.trained) {
+    parts = parts_to_train(request.trained, schedule);
+  } else {
+    parts.head = false;
+    for (std::size_t layer = 0; layer < schedule.layers.size(); ++layer)
+      if (schedule.all_exact_softmax() || !kernel_info(schedule.layers[layer]).exact_softmax)
+        parts.layers.push_back(static_cast<int>(layer));
+  }
+  if (request.low_rank && parts.layers.empty() && parts.attention.empty())
+    throw UsageError("--lora", "no layer is trained whose attention it could update",
+                     "name some with --train-layers");
+  return parts;
+}
+
+class NextTokenTuning final : public FinetuneTask {
+public:
+  NextTokenTuning(const FinetuneRequest& request, std::stop_token stop, ModelStore& models)
+      : request_(request),
+        settings_(request.settings),
+        stop_(std::move(stop)),
+        threads_(settings_.execution.threads),
+        placement_(training_placement(settings_.execution)),
+        products_(product_type(settings_.execution.dtype, placement_.device)),
+        prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, request.schedule,
+                                placement_, true)),
+        parts_(decoder_parts(request, prepared_.schedule)),
+        first_(first_trained(parts_, prepared_.model->info().layers)),
+        front_(prepared_, first_, products_),
+        data_(prepared_, request),
+        leaves_(make_leaves(prepared_, parts_, {}, request.low_rank, settings_.execution.seed)),
+        batches_(data_.items(Part::training), settings_.batch, settings_.execution.seed,
+                 [this](const std::int64_t item) { return data_.length(Part::training, item); }) {
+    refuse_what_classifies(request);
+    if (leaves_.empty())
+      throw UsageError("--train-layers", "names nothing that the model has to train", "name some layers");
+    find_frozen();
+    if (!request_.low_rank) model_ = runnable_with(leaves_);
+  }
+
+  const PreparedModel& prepared() const override { return prepared_; }
+  const std::vector<std::string>& notes() const override { return data_.notes(); }
+  const NamedTensors& leaves() const override { return leaves_; }
+  double weight_decay() const override { return request_.weight_decay; }
+  double clip_norm() const override { return 1.0; }
+  bool scales_loss() const override { return products_ == at::kHalf; }
+  double learning_rate(const std::int64_t step, const std::int64_t total) const override {
+    const auto warmup = std::llround(request_.warmup * static_cast<double>(total));
+    return warmup_cosine(settings_.learning_rate, step, std::max(1LL, warmup), total);
+  }
+  std::int64_t steps_per_epoch() const override { return batches_.steps_per_epoch(); }
+
+  std::string configuration() const override {
+    const std::string low_rank = request_.low_rank
+                                     ? fmt::format(" by updates of rank {}, alpha {}",
+                                                   request_.low_rank->rank, request_.low_rank->alpha)
+                                     : std::string();
+    return fmt::format(
+        "next tokens of {} over {}, {}, {}{}, {}, {} held out, {} epochs, batch {} in {} parts, "
+        "label smoothing {}, seed {}, {}",
+        prepared_.model->info().name, prepared_.base.substr(0, 12), prepared_.schedule.summary(),
+        text_of(parts_), low_rank, data_.configuration(), data_.items(Part::held_out), settings_.epochs,
+        settings_.batch, settings_.accumulate, request_.label_smoothing, settings_.execution.seed,
+        Placement{.dtype = products_}.dtype_name());
+  }
+
+  at::Tensor loss(const std::int64_t step, const Gradients& gradients) override {
+    const Items& items = batches_.of_step(step);
+    const auto scored = static_cast<double>(data_.scored(Part::training, items));
+    at::Tensor shown = at::zeros({1}, at::TensorOptions(at::kDouble).device(placement_.device));
+    for (const Items& part : own_parts(items, settings_)) {
+      if (request_.low_rank) model_ = runnable_with(leaves_); // each part frees the graph of the updates
+      shown +=
+          loss_of(model_, data_.batch(Part::training, part), scored, request_.label_smoothing, &gradients);
+    }
+    return shown;
+  }
+
+  HeldOut validate() override {
+    const at::NoGradGuard no_gradients;
+    NamedTensors values;
+    for (const auto& [name, value] : leaves_) values[name] = value.detach().clone();
+    values = weights_of(std::move(values));
+    for (auto& [name, value] : matrices_in(products_, values)) values[name] = std::move(value);
+    const RunnableModel model = with_frozen(std::move(values));
+    Items all(static_cast<std::size_t>(data_.items(Part::held_out)));
+    std::iota(all.begin(), all.end(), std::int64_t{0});
+    const auto scored = static_cast<double>(data_.scored(Part::held_out, all));
+    const auto length = [&](const std::int64_t item) { return data_.length(Part::held_out, item); };
+    at::Tensor sum = at::zeros({1}, at::TensorOptions(at::kDouble).device(placement_.device));
+    for (const Items& whole : cut_by_length(std::move(all), settings_.batch, length)) {
+      if (settings_.group == nullptr && stop_.stop_requested()) break;
+      for (const Items& part : own_parts(whole, settings_))
+        sum += loss_of(model, data_.batch(Part::held_out, part), scored, 0, nullptr);
+    }
+    HeldOut held_out;
+    held_out.loss = sum.item<double>();
+    sum_over(settings_.group, std::span(&held_out.loss, 1));
+    held_out.perplexity = std::exp(held_out.loss);
+    return held_out;
+  }
+
+  double merit(const HeldOut& held_out) const override { return -held_out.loss; }
+  void describe(const std::vector<double>&, TrainingProgress&) const override {}
+
+  std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
+    if (request_.whole_model) return std::nullopt;
+    AdapterRecord record = record_of(prepared_, parts_, leaves_, settings_.command);
+    record.data = data_.summary();
+    record.steps = held_out.step;
+    record.loss = state.epoch_loss;
+    record.accuracy = fmt::format("held-out perplexity {:.4g}, {:.4g} before training", held_out.perplexity,
+                                  state.before.perplexity);
+    if (request_.low_rank) record.low_rank_alpha = request_.low_rank->alpha;
+    return record;
+  }
+
+private:
+  // The matrices of the trained blocks that stay as they are, in the type of products: autocast would convert
+  // them in every step.
+  void find_frozen() {
+    NamedTensors parameters;
+    for (const std::string& name : prepared_.model->parameter_names())
+      if (layer_of_parameter(name) >= first_) parameters[name] = prepared_.model->parameter(name);
+    for (const auto& [name, value] : weights_of(leaves_)) parameters.erase(name);
+    frozen_ = matrices_in(products_, parameters);
+  }
+
+  NamedTensors weights_of(NamedTensors parameters) const {
+    if (!request_.low_rank) return parameters;
+    return with_updates(*prepared_.model, parameters, *request_.low_rank);
+  }
+  RunnableModel runnable_with(const NamedTensors& parameters) const {
+    return with_frozen(weights_of(parameters));
+  }
+  RunnableModel with_frozen(NamedTensors weights) const {
+    weights.insert(frozen_.begin(), frozen_.end());
+    return runnable(prepared_, weights, {});
+  }
+
+  // The cross-entropy of the batch's targets, summed, over `scored`: (1) float64. With `gradients` its own
+  // are added. The graph is cut before the logits, and those of some tokens after others are made and
+  // differentiated.
+  at::Tensor loss_of(const RunnableModel& model, const NextTokenBatch& batch, const double scored,
+                     const double smoothing, const Gradients* const gradients) const {
+    at::Tensor hidden;
+    {
+      const Autocast autocast(placement_.device, products_);
+      const at::Tensor start = parts_.embeddings ? at::Tensor() : front_.through({}, batch.input);
+      hidden = model.output(start, batch.input, first_); // (P,D)
+    }
+    at::Tensor sum = at::zeros({1}, at::TensorOptions(at::kDouble).device(hidden.device()));
+    std::vector<at::Tensor> reached;
+    for (std::int64_t first = 0; first < hidden.size(0); first += tokens_with_logits) {
+      const std::int64_t end = std::min(hidden.size(0), first + tokens_with_logits);
+      const at::Tensor piece = hidden.slice(0, first, end).detach();
+      piece.requires_grad_(gradients != nullptr && hidden.requires_grad());
+      at::Tensor logits;
+      {
+        const Autocast autocast(placement_.device, products_);
+        logits = model.pass.model.model->logits(piece, {}).to(at::kFloat);
+      }
+      const at::Tensor loss = at::cross_entropy_loss(logits, batch.targets.slice(0, first, end), {},
+                                                     at::Reduction::Sum, -100, smoothing) /
+                              scored;
+      sum += loss.detach().to(at::kDouble);
+      if (gradients == nullptr) continue;
+      gradients->add(loss);
+      if (piece.grad().defined()) reached.push_back(piece.grad());
+    }
+    if (!reached.empty()) gradients->through(hidden, at::cat(reached));
+    return sum;
+  }
+
+  const FinetuneRequest& request_;
+  const TrainingSettings& settings_;
+  std::stop_token stop_;
+  ThreadCount threads_;
+  Placement placement_;
+  at::ScalarType products_; // of the matrix products
+  PreparedModel prepared_;
+  TrainedParts parts_;
+  int first_;
+  FrozenFront front_;
+  NextTokenData data_;
+  NamedTensors leaves_, frozen_;
+  RunnableModel model_; // with the leaves
+  EpochBatches batches_;
+};
+
+} // namespace
+
+std::unique_ptr<FinetuneTask> make_next_token_tuning(const FinetuneRequest& request,
+                                                     const std::stop_token& stop, ModelStore& models) {
+  return std::make_unique<NextTokenTuning>(request, stop, models);
+}
+
+} // namespace hydrascope::training

@@ -1,0 +1,234 @@
+// A decoder in the window: next tokens, losses, the triangle of weights, and the panel that writes.
+#include <algorithm>
+#include <cmath>
+
+#include "app/document/edits.h"
+#include "app/document/session_edits.h"
+#include "app/document/writing_edits.h"
+#include "app/panels/weights/weights_column.h"
+#include "engine/run/quantities/focus_map.h"
+#include "engine/run/quantities/last_token.h"
+#include "engine/run/quantities/token_loss.h"
+#include "engine/run/quantities/weights.h"
+#include "tests/window/harness.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+// With the panels made for it.
+void begin(ImGuiTestContext* context) {
+  start_over(context);
+  open_decoder(context);
+  application().run("view.layout.text");
+  context->Yield(4);
+  settle(context);
+}
+
+std::string text() { return std::get<TextInput>(*document().scene().input).text; }
+
+// Presses the button and waits until all is written.
+void write(ImGuiTestContext* context) {
+  context->WindowFocus("//###write");
+  context->SetRef("//###write");
+  context->ItemClick("###write");
+  while (!editor().writing.running && editor().writing.empty() && !context->IsError()) context->Yield();
+  settle(context);
+}
+
+void runs_like_other_models(ImGuiTestContext* context) {
+  begin(context);
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  const RunResult* run = results().any();
+  IM_CHECK(run != nullptr && run->model.causal);
+  const std::int64_t last = std::ssize(run->tokens) - 1;
+  IM_CHECK(run->query == last);
+  IM_CHECK(!run->predictions.empty());
+  context->WindowFocus("//###loss");
+  settle(context);
+  const auto loss = find(results(), TokenLossKey{});
+  IM_CHECK(loss.result != nullptr);
+  IM_CHECK_EQ(std::ssize(loss.result->loss.values), last);
+  for (const char* panel : {"focus", "weights", "loss", "tokens", "values", "vectors", "layers",
+                            "predictions", "entropy", "kl", "monotonicity", "norms", "similar", "change"}) {
+    if (!editor().panel_open(panel)) show_panel(editor(), panel, panel, true);
+    context->Yield();
+    context->WindowFocus((std::string("//###") + panel).c_str());
+    settle(context);
+    IM_CHECK_STR_EQ(last_error().c_str(), "");
+    const auto figure = application().figure_of(panel);
+    if (!figure) IM_ERRORF("%s shows nothing", panel);
+  }
+  start_over(context);
+}
+
+void a_token_is_the_query_of_what_comes_next(ImGuiTestContext* context) {
+  begin(context);
+  const std::vector<Prediction> after_all = results().any()->predictions;
+  context->WindowFocus("//###focus");
+  settle(context);
+  context->ItemClick("//###focus/**/$$2/token");
+  settle(context);
+  IM_CHECK(document().scene().query == 2);
+  const RunResult* run = results().any();
+  IM_CHECK(run->query == 2);
+  IM_CHECK(!std::ranges::equal(run->predictions, after_all, {}, &Prediction::logit, &Prediction::logit));
+  // Nothing after the query contributes to what is predicted from it.
+  const auto focus = find(results(), FocusKey{document().scene().layer});
+  for (std::size_t token = 3; token < focus.result->contributions.values.size(); ++token)
+    IM_CHECK_EQ(focus.result->contributions.values[token], 0.0f);
+  start_over(context);
+}
+
+void another_next_token_is_the_target(ImGuiTestContext* context) {
+  begin(context);
+  const auto before = find(results(), FocusKey{document().scene().layer}).result->contributions.values;
+  const int second = results().any()->predictions.at(1).index;
+  const std::string row = "//###predictions/$$" + std::to_string(second) + "/class";
+  context->ItemClick(row.c_str());
+  settle(context);
+  IM_CHECK(document().scene().target.kind == Target::Kind::class_index);
+  IM_CHECK_EQ(document().scene().target.index, second);
+  const auto found = find(results(), FocusKey{document().scene().layer});
+  IM_CHECK(found.result->contributions.values != before);
+  constexpr double rounding = 1e-4; // of the path with gradients
+  IM_CHECK_LT(std::abs(found.run->target_value - results().any()->predictions.at(1).logit), rounding);
+  start_over(context);
+}
+
+void weights_end_at_the_diagonal(ImGuiTestContext* context) {
+  begin(context);
+  context->WindowFocus("//###weights");
+  settle(context);
+  const auto figure = application().figure_of("weights");
+  IM_CHECK(figure.has_value());
+  const auto& panel = std::get<HeatMapPanel>(figure->panels.front());
+  const std::int64_t tokens = panel.values.extent(1);
+  for (std::int64_t row = 0; row < tokens; ++row)
+    for (std::int64_t key = 0; key < tokens; ++key)
+      IM_CHECK_EQ(std::isnan(panel.values.values[static_cast<std::size_t>(row * tokens + key)]), key > row);
+  start_over(context);
+}
+
+void writes_under_both_schedules(ImGuiTestContext* context) {
+  begin(context);
+  change_writing(editor(), "Tokens", [](WritingOptions& options) { options.tokens = 6; });
+  write(context);
+  const Writing& writing = editor().writing;
+  IM_CHECK_STR_EQ(writing.prompt.c_str(), text().c_str());
+  for (const Side side : {Side::a, Side::b}) {
+    IM_CHECK_STR_EQ(writing.side(side).problem.c_str(), "");
+    IM_CHECK(writing.side(side).tokens.size() == 6 || !writing.side(side).ended.empty());
+  }
+  const auto figure = application().figure_of("write");
+  IM_CHECK(figure.has_value());
+  IM_CHECK_EQ(figure->panels.size(), 4U);
+  // It goes on, …
+  const std::size_t before = writing.side(Side::a).tokens.size();
+  if (writing.side(Side::a).ended.empty()) {
+    context->ItemClick("###go_on");
+    context->Yield(2);
+    settle(context);
+    IM_CHECK_GT(writing.side(Side::a).tokens.size(), before);
+  }
+  // … and is taken over in one step.
+  const std::string prompt = text(), written = writing.side(Side::a).text;
+  context->ItemClick("//###write/**/###take_a");
+  context->Yield();
+  if (!written.empty()) {
+    IM_CHECK_STR_EQ(text().c_str(), (prompt + written).c_str());
+    editor().undo();
+  }
+  IM_CHECK_STR_EQ(text().c_str(), prompt.c_str());
+  settle(context);
+  start_over(context);
+}
+
+void stops_at_once(ImGuiTestContext* context) {
+  begin(context);
+  change_writing(editor(), "Tokens", [](WritingOptions& options) { options.tokens = 30; });
+  context->WindowFocus("//###write");
+  context->SetRef("//###write");
+  context->ItemClick("###write");
+  while (editor().writing.sides[0].tokens.empty() && !context->IsError()) context->Yield();
+  IM_CHECK(application().run("model.cancel"));
+  context->Yield(3);
+  IM_CHECK(!editor().writing.running);
+  IM_CHECK(!editor().writing.sides[0].tokens.empty());
+  start_over(context);
+}
+
+void other_panels_follow(ImGuiTestContext* context) {
+  begin(context);
+  const std::size_t tokens = results().any()->tokens.size();
+  change_writing(editor(), "Tokens", [](WritingOptions& options) {
+    options.tokens = 4;
+    options.follow = true;
+    options.temperature = 0;
+  });
+  write(context);
+  const WrittenSide& side = editor().writing.side(Side::a);
+  IM_CHECK(!side.text.empty());
+  const RunResult* run = results().any();
+  IM_CHECK_GT(run->tokens.size(), tokens);
+  IM_CHECK(run->query == std::ssize(run->tokens) - 1);
+  // The document is as it was, and so is the text in the input.
+  IM_CHECK_STR_EQ(text().c_str(), editor().writing.prompt.c_str());
+  change_writing(editor(), "Follow", [](WritingOptions& options) { options.follow = false; });
+  context->Yield(2);
+  settle(context);
+  IM_CHECK_EQ(results().any()->tokens.size(), tokens);
+  start_over(context);
+}
+
+void says_what_it_needs(ImGuiTestContext* context) {
+  start_over(context);
+  open_text(editor(), "no decoder");
+  application().run("view.layout.text");
+  context->Yield(4);
+  settle(context);
+  for (const char* panel : {"write", "loss"}) {
+    context->WindowFocus((std::string("//###") + panel).c_str());
+    settle(context);
+    IM_CHECK(!application().figure_of(panel).has_value());
+  }
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  start_over(context);
+}
+
+void a_session_keeps_the_text(ImGuiTestContext* context) {
+  begin(context);
+  change_writing(editor(), "Tokens", [](WritingOptions& options) { options.tokens = 5; });
+  write(context);
+  const std::string written = editor().writing.side(Side::b).text;
+  const auto file = scratch_file("writing.json");
+  editor().emit(SaveSession{file});
+  context->Yield(2);
+  while (application().saving()) context->Yield();
+  start_over(context);
+  IM_CHECK(editor().writing.empty());
+  IM_CHECK(open_session(editor(), file));
+  settle(context);
+  IM_CHECK_STR_EQ(editor().writing.side(Side::b).text.c_str(), written.c_str());
+  IM_CHECK(writing_fits(editor()));
+  start_over(context);
+}
+
+} // namespace
+
+void register_decoder_tests(ImGuiTestEngine* engine) {
+  const auto add = [&](const char* name, void (*test)(ImGuiTestContext*)) {
+    IM_REGISTER_TEST(engine, "decoder", name)->TestFunc = test;
+  };
+  add("runs_like_other_models", runs_like_other_models);
+  add("a_token_is_the_query_of_what_comes_next", a_token_is_the_query_of_what_comes_next);
+  add("another_next_token_is_the_target", another_next_token_is_the_target);
+  add("weights_end_at_the_diagonal", weights_end_at_the_diagonal);
+  add("writes_under_both_schedules", writes_under_both_schedules);
+  add("stops_at_once", stops_at_once);
+  add("other_panels_follow", other_panels_follow);
+  add("says_what_it_needs", says_what_it_needs);
+  add("a_session_keeps_the_text", a_session_keeps_the_text);
+}
+
+} // namespace hydrascope::app::window_tests
