@@ -102,6 +102,25 @@ void hedgehog(benchmark::State& state, const Processor processor, const std::int
   tell(state, q.bytes() + k.bytes() + v.bytes() + out.bytes(), static_cast<double>(tokens) * products);
 }
 
+// The same, causal.
+void causal_hedgehog(benchmark::State& state, const Processor processor, const std::int64_t tokens) {
+  constexpr std::int64_t width = 64;
+  Tensor q(tokens, width), k(tokens, width), v(tokens, width), out(tokens, width), weight(width, width);
+  LinearMap map{.map = PointMap::plus_minus_exponential, .head_width = width, .outputs = width};
+  map.weight = static_cast<const float*>(weight.rows().data);
+  map.scale = 1.F / 64;
+  const std::vector<CausalQueries> queries{{q.rows(), map, out.rows()}};
+  for (auto _ : state) {
+    KeySums sums(map, width);
+    causal_outputs(k.rows(), v.rows(), queries, nullptr, {0, tokens}, map, sums, processor);
+    benchmark::DoNotOptimize(out.rows().data);
+    benchmark::ClobberMemory();
+  }
+  // Both maps; 2d features with d values, twice; half of the products of a block's queries, keys and values.
+  const double products = 2.0 * width * width + 4.0 * width * width + 1.5 * tokens_of_block * width;
+  tell(state, q.bytes() + k.bytes() + v.bytes() + out.bytes(), static_cast<double>(tokens) * products);
+}
+
 // Softmax of one head, d = 64, in blocks.
 void softmax(benchmark::State& state, const Processor processor, const std::int64_t tokens) {
   constexpr std::int64_t width = 64;
@@ -131,6 +150,9 @@ void add_benchmarks() {
                                      tokens, 768);
       if (tokens == 65536) continue; // beyond every cache: of interest to what only reads and writes
       benchmark::RegisterBenchmark(name("hedgehog", processor, tokens).c_str(), hedgehog, processor, tokens);
+      if (processor != Processor::avx512bf16) // its products are of floats
+        benchmark::RegisterBenchmark(name("causal-hedgehog", processor, tokens).c_str(), causal_hedgehog,
+                                     processor, tokens);
       benchmark::RegisterBenchmark(name("flash", processor, tokens).c_str(), softmax, processor, tokens);
     }
 }

@@ -59,11 +59,21 @@ at::Tensor required(const SafetensorsFile& file, const std::string& name) {
   return tensor;
 }
 
+// Keys and values of fewer heads than the queries' belong to groups of these.
+void group_heads(AttentionInput& input) {
+  const auto heads = [](const at::Tensor& x) { return x.dim() == 4 ? x.size(1) : 0; };
+  const std::int64_t own = heads(input.q), shared = heads(input.k);
+  if (shared == 0 || shared >= own || own % shared != 0 || heads(input.v) != shared) return;
+  input.key_heads = shared;
+  for (at::Tensor* x : {&input.k, &input.v}) *x = for_each_head(*x, own);
+}
+
 AttentionInput read_input(const SafetensorsFile& file, const AttendRequest& request) {
   AttentionInput input;
   input.q = required(file, "q");
   input.k = required(file, "k");
   input.v = required(file, "v");
+  group_heads(input);
   const auto& tensors = file.tensors();
   if (const auto mask = tensors.find("mask"); mask != tensors.end()) {
     if (mask->second.type != ElementType::u8 && mask->second.type != ElementType::boolean)

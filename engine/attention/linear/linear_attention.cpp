@@ -119,7 +119,9 @@ public:
     const auto tokens = static_cast<double>(shape.tokens), heads = static_cast<double>(weight_heads(shape));
     const double head_width = model_width(shape) / heads;
     const auto width = static_cast<double>(map_->width(static_cast<std::int64_t>(head_width)));
-    const double products = 2 * tokens * model_width(shape) * width;
+    const bool grouped = weight_heads(shape) == shape.heads && !map_->mixes_heads();
+    const auto key_heads = grouped ? static_cast<double>(heads_of(shape).of_keys()) : heads;
+    const double products = tokens * (heads + key_heads) * head_width * width;
     const double divisions = normalised_ ? tokens * heads * width : 0;
     return {
         .multiply_accumulates = static_cast<double>(shape.batch) * (products + divisions + map_->cost(shape)),

@@ -11,6 +11,7 @@
 
 #include "engine/attention/interface/tokens.h"
 #include "engine/attention/softmax/key_value_cache.h"
+#include "engine/attention/softmax/softmax_family.h"
 
 namespace hydrascope {
 namespace {
@@ -73,7 +74,7 @@ private:
     return heads_ == shape().heads ? x : resplit(for_each_head(x, shape().heads), heads_);
   }
 
-  // The kernel itself on the next tokens and those before them that they attend to.
+  // Attention of the next tokens over them and those before them that they attend to.
   at::Tensor run(const AttentionInput& next) const {
     const std::int64_t earlier = window_.size == 0 ? 0
                                  : window_.blocks  ? tokens() % window_.size
@@ -86,6 +87,8 @@ private:
     }
     all.k = for_each_head(all.k, shape().heads);
     all.v = for_each_head(all.v, shape().heads);
+    // Without a window all kernels of the family are one function, of which this is the fastest.
+    if (window_.size == 0) return run_through_sdpa(all, heads_).out;
     return kernel_.run(all, {}).out.slice(2, earlier);
   }
 

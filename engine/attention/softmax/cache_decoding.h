@@ -13,8 +13,8 @@ struct CacheWindow {
   bool blocks = false;   // those of its own block of `size` tokens
 };
 
-// `heads`: that the D features are split into. Attention of one token reads the cache; that of several at
-// once runs the kernel on them. The kernel has to outlive the state.
+// `heads`: that the D features are split into. One token reads the cache, several at once run in parallel.
+// The kernel has to outlive the state.
 std::unique_ptr<DecodingState> make_cache_decoding(const Kernel& kernel, std::int64_t heads,
                                                    const CacheWindow& window, const AttentionShape& shape);
 

@@ -34,7 +34,10 @@ private:
     const double scale = 1.0 / std::sqrt(static_cast<double>(k.size(3)));
     const at::Tensor q = resplit(select_tokens(input.q, mask), heads).to(type) * scale;
 
-    const std::int64_t step = std::max<std::int64_t>(1, (8 << 20) / (q.size(0) * heads * tokens));
+    // Causal tiles are low: later keys than a tile's last query are left out.
+    constexpr std::int64_t causal_rows = 128;
+    std::int64_t step = std::max<std::int64_t>(1, (8 << 20) / (q.size(0) * heads * tokens));
+    if (input.causal) step = std::min(step, causal_rows);
     if (step >= tokens) {
       const at::Tensor rows = rows_or_all({}, tokens, q);
       const at::Tensor out = attend_rows(q, k, v, allowed_keys(mask, input.causal, rows, tokens));

@@ -162,5 +162,20 @@ TEST_F(Attend, WeightsAboveFourGibibytesAreRefusedWithAnEstimate) {
   EXPECT_EQ(result("weights").sizes(), (std::vector<std::int64_t>{1, 12, 1, 10000}));
 }
 
+TEST_F(Attend, TakesKeysAndValuesThatHeadsShare) {
+  const AttentionInput input = make_input({1, 4, 9, 8}, 3);
+  const at::Tensor k = input.k.slice(1, 0, 2), v = input.v.slice(1, 0, 2);
+  request.kernel = {"hedgehog", {}};
+  request.causal = true;
+  write({{"q", input.q}, {"k", k}, {"v", v}});
+  attend_file(request);
+  const at::Tensor grouped = result("output");
+  write({{"q", input.q}, {"k", k.repeat_interleave(2, 1)}, {"v", v.repeat_interleave(2, 1)}});
+  attend_file(request);
+  EXPECT_LT(relative_error(grouped, result("output")), 1e-6);
+  write({{"q", input.q}, {"k", input.k.slice(1, 0, 3)}, {"v", input.v.slice(1, 0, 3)}});
+  EXPECT_THROW(attend_file(request), UsageError);
+}
+
 } // namespace
 } // namespace hydrascope

@@ -219,6 +219,20 @@ TEST(DecodingOf, ScoresOfOnesOwn) {
   EXPECT_TRUE(at::equal(restored->extend(part_of(input, 0, 1)), state->extend(part_of(input, 0, 1))));
 }
 
+TEST(DecodingOf, MapsThatKnowTheTokensPlace) {
+  const at::NoGradGuard no_gradients;
+  const auto kernel =
+      make_kernel(kernel_of_source("placed", "def phi(x, i):\n    return torch.relu(x) + 1 / i\n"));
+  const AttentionInput input = text(90, 2);
+  const auto state = kernel->decoding(decoded_shape(input), {});
+  EXPECT_LT(relative_error(decoded(*state, input, 0, {50, 7}), kernel->run(input, {}).out), 1e-5);
+  const auto relative =
+      make_kernel(kernel_of_source("relative", "def phi(x, i, n):\n    return torch.relu(x) + i / n\n"));
+  const Support support = relative->decodes(decoded_shape(input));
+  EXPECT_FALSE(support.ok);
+  EXPECT_THAT(support.reason, testing::HasSubstr("n, the number of tokens"));
+}
+
 TEST(DecodingOf, CrossAttentionIsRefused) {
   const auto kernel = for_cross_attention(make_kernel({"softmax", {}}));
   EXPECT_THROW(kernel->decoding(decoded_shape(text(5, heads)), {}), UsageError);

@@ -11,6 +11,7 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
+#include "engine/attention/interface/decoding.h"
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
 #include "tests/engine/attention/inputs.h"
@@ -90,6 +91,25 @@ TEST_P(KernelOnDevice, OutputIsThatOfTheCpu) {
     expect_same(finished, kernel->finish(expected.out, host.mask, of_host), "finished");
     EXPECT_EQ(actual.zero_denominators.read(), expected.zero_denominators.read());
   });
+}
+
+TEST_P(KernelOnDevice, DecodingIsThatOfTheCpu) {
+  const AttentionInput host = make_input({1, 2, 30, 8, false, true}, 5);
+  if (const Support support = kernel->decodes(shape_of(host)); !support.ok) GTEST_SKIP() << support.reason;
+  const KernelParameters parameters = moved_parameters(*kernel, {1, 2, 30, 8}, 70);
+  const auto decoded = [&](const AttentionInput& input, const KernelParameters& own) {
+    const auto state = kernel->decoding(shape_of(input), own);
+    at::Tensor last;
+    for (std::int64_t first = 0; first < 30; first += first == 0 ? 25 : 1) { // 25 tokens, then one by one
+      AttentionInput next = input;
+      const std::int64_t end = first == 0 ? 25 : first + 1;
+      for (at::Tensor* x : {&next.q, &next.k, &next.v}) *x = x->slice(2, first, end);
+      next.layer_input = input.layer_input.slice(1, first, end);
+      last = state->extend(next);
+    }
+    return last;
+  };
+  expect_same(decoded(on_device(host), on_device(parameters)), decoded(host, parameters), "the last token");
 }
 
 TEST_P(KernelOnDevice, WeightsAreThoseOfTheCpu) {

@@ -89,6 +89,15 @@ TEST(GroupedMaps, AreOnePerKeyValueHead) {
   EXPECT_FALSE(shared->leading_maps(shape, shared->initial_parameters(shape)).has_value());
 }
 
+TEST(GroupedHeadsOf, LinearKernelsCostLess) {
+  AttentionShape shape{.heads = 6, .tokens = 100, .head_width = 8};
+  const auto kernel = make_kernel({"exp-t1", {}});
+  const double own = kernel->cost(shape).multiply_accumulates;
+  shape.key_heads = 2;
+  // Σ φ(k) vᵀ of two heads instead of six.
+  EXPECT_EQ(own - kernel->cost(shape).multiply_accumulates, 4.0 * 100 * 8 * 8);
+}
+
 TEST(GroupedMaps, OfAnotherNumberOfHeadsAreRefused) {
   const AttentionInput input = grouped({1, 4, 5, 8}, 2);
   const auto kernel = make_kernel({"hedgehog", {}});

@@ -104,7 +104,9 @@ public:
     const auto tokens = static_cast<double>(shape.tokens);
     const auto near = static_cast<double>(std::min(window_, shape.tokens));
     const auto width = static_cast<double>(map_->width(shape.head_width));
-    const double products = 2 * tokens * model_width(shape) * (near + width);
+    const auto key_heads = static_cast<double>(heads_of(shape).of_keys());
+    const double both_widths = model_width(shape) + key_heads * static_cast<double>(shape.head_width);
+    const double products = tokens * (2 * model_width(shape) * near + both_widths * width);
     return {.multiply_accumulates =
                 static_cast<double>(shape.batch) *
                 (products + tokens * static_cast<double>(shape.heads) * width + map_->cost(shape)),
