@@ -35,6 +35,7 @@ DistillRequest of_decoder(const ToyFolder& folder) {
   request.settings.epochs = 12;
   request.settings.batch = 4;
   request.settings.validation_share = 0.2;
+  request.settings.execution.threads = 1;
   request.settings.output = folder / "maps.safetensors";
   return request;
 }

@@ -41,6 +41,7 @@ ScratchRequest small(const ToyFolder& folder, const char* preset, const char* ke
   request.settings.epochs = 2;
   request.settings.learning_rate = 3e-3;
   request.settings.execution.dtype = "float32";
+  request.settings.execution.threads = 1;
   request.settings.output = folder / "model";
   return request;
 }
@@ -63,7 +64,7 @@ TEST(FromScratch, ALanguageModelIsLearntAndOpens) {
   request.tokens = 32;
   request.settings.epochs = 4;
   request.settings.learning_rate = 1e-2;
-  request.data = {testing::make_running_text(folder, "train.txt", 120)};
+  request.data = {testing::make_running_text(folder, "train.txt", 80)};
   request.validation = testing::make_running_text(folder, "held-out.txt", 20);
   const ScratchOutcome outcome = train_from_scratch(request);
   const HeldOut& before = outcome.training.before;

@@ -143,6 +143,7 @@ FinetuneRequest toy_next_tokens(const ToyFolder& folder) {
   request.settings.batch = 4;
   request.settings.learning_rate = 5e-3;
   request.settings.execution.dtype = "float32";
+  request.settings.execution.threads = 1;
   request.settings.output = folder / "tuned.safetensors";
   return request;
 }
