@@ -72,7 +72,7 @@ public:
       rows_.push_back(std::move(row));
     }
     if (with_whole_ && !rows_.empty()) add_whole_class(*a);
-    if (b != nullptr && !b->predictions.empty() &&
+    if (b != nullptr && !b->predictions.empty() && !rows_.empty() &&
         std::ranges::find(rows_, b->predictions.front().index, &Row::index) == rows_.end()) {
       const Prediction& first = b->predictions.front();
       const auto same = std::ranges::find(a->predictions, first.index, &Prediction::index);
