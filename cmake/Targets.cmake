@@ -129,8 +129,6 @@ hydrascope_units(_app_units app ${_app_sources})
 hydrascope_library(hydrascope_app ${_app_units} ${_display_sources})
 target_link_libraries(hydrascope_app PUBLIC hydrascope_engine hydrascope_gui_headers CLI11::CLI11 PkgConfig::egl Threads::Threads)
 target_link_libraries(hydrascope_app PRIVATE stb PkgConfig::xcb)
-# An index out of range ends the program where it happens, with file and line, instead of in another panel later.
-target_compile_definitions(hydrascope_app PRIVATE _GLIBCXX_ASSERTIONS)
 target_sources(hydrascope_app PRIVATE $<TARGET_OBJECTS:text_editor>)
 
 add_executable(hydrascope app/main.cpp)

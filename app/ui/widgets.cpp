@@ -363,7 +363,7 @@ void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float heigh
   for (const Tick& tick : ticks(scale.low, scale.high, scale.logarithmic, most)) {
     const float y = to.y - static_cast<float>(tick.position) * height;
     list->AddLine({to.x, y}, {to.x + 3, y}, theme::packed(theme::faint));
-    const float text_y = std::clamp(y - line / 2, from.y - 2, to.y - line + 2);
+    const float text_y = std::max(from.y - 2, std::min(y - line / 2, to.y - line + 2));
     if (text_y + line > free) continue; // the labels would touch
     free = text_y;
     list->AddText({to.x + 6, text_y}, theme::packed(theme::quiet), tick.text.c_str());

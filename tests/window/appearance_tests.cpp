@@ -49,7 +49,7 @@ void scale_moves_everything(ImGuiTestContext* context) {
   const int width = application().display().width();
   for (const double scale : {2.0, 1.25, 0.75}) {
     editor().change_settings([&](Settings& settings) { settings.scale = scale; });
-    context->Yield(4);
+    context->Yield(20); // panels that appear take the focus, and a click under way with it
     IM_CHECK_LT(std::abs(static_cast<double>(ImGui::GetIO().DisplaySize.x) * scale - width), 1.0);
     IM_CHECK_LT(std::abs(static_cast<double>(ImGui::GetIO().DisplayFramebufferScale.x) - scale), 1e-3);
     const ImVec2 size = ImGui::GetMainViewport()->Size;

@@ -260,7 +260,8 @@ void FocusColumn::draw(ImVec2 size, float brightness) {
   }
   constexpr float least_map = 40; // where a note leaves less, it goes
   constexpr float least_room = 16;
-  if (size.y - below < least_room) return ImGui::Dummy({0, 0}); // Dear ImGui wants an item after a cursor
+  if (std::min(size.x - bar_width(size.x), size.y - below) < least_room)
+    return ImGui::Dummy({0, 0}); // Dear ImGui wants an item after a cursor
   const float note_line = ImGui::GetTextLineHeightWithSpacing();
   const bool has_note = !found_.map.note.empty() && size.y - below - note_line > least_map;
   const float note_height = has_note ? note_line : 0;
