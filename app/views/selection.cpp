@@ -183,7 +183,7 @@ TokenLines strongest_lines(const WeightsResult& weights, std::span<const int> he
   std::int64_t all = 0;
   each([&](const TokenLine& line) {
     result.strongest = std::max(result.strongest, line.weight);
-    ++all;
+    if (line.weight > 0) ++all;
   });
   if (!(result.strongest > 0)) return result;
   std::vector<std::size_t> counts(steps + 1, 0);

@@ -118,11 +118,6 @@ std::vector<std::string> token_names(const RunResult& run, const std::vector<std
   return names;
 }
 
-// How many tokens are queries alone, before those that are keys alone; 0: each is both.
-std::int64_t queries_alone(const RunResult& run) {
-  return run.model.capture ? run.model.capture->queries : 0;
-}
-
 // Of one row what comes after the column of its own token.
 void blank_after(Array& values, const std::int64_t row, const std::size_t column) {
   const auto columns = static_cast<std::size_t>(values.extent(1));
@@ -131,31 +126,13 @@ void blank_after(Array& values, const std::int64_t row, const std::size_t column
             begin + static_cast<std::ptrdiff_t>(columns), std::numeric_limits<float>::quiet_NaN());
 }
 
-// A layer's weights in the order of the request; of cross-attention the rows of queries and the columns of
-// keys. They live as long as `run`.
+// A layer's weights in the order of the request. They live as long as `run`.
 std::vector<std::shared_ptr<const WeightsResult>> weights_of(const RunResult& run, int layer) {
   std::vector<std::shared_ptr<const WeightsResult>> all;
-  const std::int64_t first_key = queries_alone(run);
   for (const auto& entry : run.quantities.all<WeightsKey>()) {
-    const WeightsResult& weights = *entry.result;
-    if (weights.layer != layer) continue;
-    if (first_key == 0) {
-      all.emplace_back(std::shared_ptr<const void>(), &weights);
-      continue;
-    }
-    auto part = std::make_shared<WeightsResult>(weights);
-    std::erase_if(part->rows, [&](std::int64_t row) { return row >= first_key; });
-    const std::int64_t heads = weights.weights.extent(0), keys = weights.weights.extent(2);
-    part->weights = {{heads, std::ssize(part->rows), keys - first_key}, {}};
-    for (std::int64_t head = 0; head < heads; ++head) {
-      const auto values = weights.weights.slice(head);
-      for (std::size_t row = 0; row < weights.rows.size(); ++row) {
-        if (weights.rows[row] >= first_key) continue;
-        const auto from = values.begin() + (static_cast<std::int64_t>(row) * keys + first_key);
-        part->weights.values.insert(part->weights.values.end(), from, from + (keys - first_key));
-      }
-    }
-    if (!part->rows.empty()) all.push_back(std::move(part));
+    if (entry.result->layer != layer) continue;
+    auto weights = weights_of_queries(run, *entry.result);
+    if (!weights->rows.empty() || queries_alone(run.model) == 0) all.push_back(std::move(weights));
   }
   return all;
 }
@@ -175,6 +152,26 @@ void share_scales(std::vector<HeatMapPanel>& panels, const WeightsOptions& optio
 }
 
 } // namespace
+
+std::int64_t queries_alone(const ModelInfo& model) { return model.capture ? model.capture->queries : 0; }
+
+std::shared_ptr<const WeightsResult> weights_of_queries(const RunResult& run, const WeightsResult& weights) {
+  const std::int64_t first_key = queries_alone(run.model);
+  if (first_key == 0) return {std::shared_ptr<const void>(), &weights};
+  auto part = std::make_shared<WeightsResult>(weights);
+  std::erase_if(part->rows, [&](std::int64_t row) { return row >= first_key; });
+  const std::int64_t heads = weights.weights.extent(0), keys = weights.weights.extent(2);
+  part->weights = {{heads, std::ssize(part->rows), keys - first_key}, {}};
+  for (std::int64_t head = 0; head < heads; ++head) {
+    const auto values = weights.weights.slice(head);
+    for (std::size_t row = 0; row < weights.rows.size(); ++row) {
+      if (weights.rows[row] >= first_key) continue;
+      const auto from = values.begin() + (static_cast<std::int64_t>(row) * keys + first_key);
+      part->weights.values.insert(part->weights.values.end(), from, from + (keys - first_key));
+    }
+  }
+  return part;
+}
 
 Array head_weights(const WeightsResult& weights, const HeadChoice& head) {
   if (!has_head(weights, head)) {

@@ -7,6 +7,7 @@
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
 #include "engine/base/safetensors.h"
+#include "engine/figures/figure.h"
 #include "engine/run/quantities/attention_row.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/weights.h"
@@ -126,6 +127,11 @@ void parts_are_chosen(ImGuiTestContext* context) {
   IM_CHECK_EQ(shown.queries, 5);
   show_all_panels(context);
   IM_CHECK_STR_EQ(results().error.c_str(), "");
+  const auto weights = application().figure_of("weights");
+  IM_CHECK(weights.has_value() && !weights->panels.empty());
+  const auto keys = static_cast<std::int64_t>(results().any()->tokens.size()) - shown.queries;
+  IM_CHECK(std::get<HeatMapPanel>(weights->panels.front()).values.shape ==
+           (std::vector<std::int64_t>{shown.queries, keys}));
   // A kernel that knows distances says why it does not run.
   set_all_kernels(editor(), {.name = "cosformer", .parameters = {}});
   settle(context);
@@ -152,6 +158,30 @@ void long_ones_by_rows_and_tiles(ImGuiTestContext* context) {
   select_query(editor(), 650);
   settle(context);
   IM_CHECK_STR_EQ(results().error.c_str(), "");
+  restore_panels(context);
+}
+
+// Of cross-attention the panel shows the queries' rows and the keys' columns alone, also as tiles.
+void long_cross_attention_by_tiles(ImGuiTestContext* context) {
+  start_over(context);
+  constexpr std::int64_t heads = 2, queries = 30, keys = 700, width = 4;
+  std::vector<float> numbers(static_cast<std::size_t>(heads * keys * width));
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 13) / 4 - 1;
+  const TensorView of_keys{ElementType::f32, {1, heads, keys, width}, std::as_bytes(std::span(numbers))};
+  const TensorView of_queries{ElementType::f32,
+                              {1, heads, queries, width},
+                              std::as_bytes(std::span(numbers).first(heads * queries * width))};
+  const fs::path file = fresh_folder("long-cross") / "long.safetensors";
+  write_safetensors(file, {{"layers.0.q", of_queries}, {"layers.0.k", of_keys}, {"layers.0.v", of_keys}}, {});
+  IM_CHECK(open_path(editor(), file));
+  show_all_panels(context);
+  context->WindowFocus("//###weights");
+  context->Yield(2);
+  settle(context);
+  IM_CHECK_STR_EQ(results().error.c_str(), "");
+  // Low cells of many rows: the matrix fills the panel's width, which a square one does not.
+  const ImRect map = context->ItemInfo("//###weights/$$0/map").RectFull;
+  IM_CHECK_GT(map.GetWidth(), 1.2f * map.GetHeight());
   restore_panels(context);
 }
 
@@ -192,6 +222,8 @@ void register_capture_tests(ImGuiTestEngine* engine) {
       sequences_are_stepped_through;
   IM_REGISTER_TEST(engine, "captures", "parts_are_chosen")->TestFunc = parts_are_chosen;
   IM_REGISTER_TEST(engine, "captures", "long_ones_by_rows_and_tiles")->TestFunc = long_ones_by_rows_and_tiles;
+  IM_REGISTER_TEST(engine, "captures", "long_cross_attention_by_tiles")->TestFunc =
+      long_cross_attention_by_tiles;
   IM_REGISTER_TEST(engine, "captures", "kept_in_sessions")->TestFunc = kept_in_sessions;
   IM_REGISTER_TEST(engine, "captures", "damaged_ones_change_nothing")->TestFunc = damaged_ones_change_nothing;
 }

@@ -73,6 +73,8 @@ void TokensColumn::prepare(const Snapshot& snapshot) {
   if (!found) return; // keep the last weights
   run_ = found.run;
   shown_ = shown_weights(run_, *found.result, document.view.tokens);
+  const std::int64_t queries = queries_alone(run_->model);
+  first_key_ = queries > 0 ? shown_index(shown_.tokens, queries).value_or(0) : 0;
   set_lines(document);
 }
 
@@ -94,6 +96,7 @@ void TokensColumn::subtract(const TokensColumn& a, const TokensColumn& b) {
   }
   run_ = a.run_;
   heads_ = a.heads_;
+  first_key_ = a.first_key_;
   second_ = a.second_;
   lines_ = run_->rows > 0 ? TokenLines{}
                           : strongest_lines(*shown_.weights, heads_, a.lines_.pairs, second_, most_lines);
@@ -147,7 +150,10 @@ Figure TokensColumn::figure(const Document& document) const {
   BarsPanel panel;
   panel.x_label = difference_ ? difference_label("attention weight") : "attention weight";
   if (row) panel.values = row_weights(*shown_.weights, document.scene().head, *row);
-  for (std::size_t token = 0; token < panel.values.size(); ++token) {
+  panel.values.erase(panel.values.begin(),
+                     panel.values.begin() + std::min<std::ptrdiff_t>(first_key_, std::ssize(panel.values)));
+  for (std::size_t key = 0; key < panel.values.size(); ++key) {
+    const std::size_t token = key + static_cast<std::size_t>(first_key_);
     panel.labels.push_back(run_->rows > 0 ? token_name(*run_, shown_.tokens[token].first)
                                           : shown_.tokens[token].text);
   }
@@ -190,12 +196,14 @@ void TokensColumn::draw_heads(const Frame& frame) {
   ImGui::PopFont();
 }
 
-float TokensColumn::Lines::y_of(int token) const {
-  return from_y + (static_cast<float>(token) + 0.5f) * token_row;
+float TokensColumn::Lines::y_of(int row) const {
+  return from_y + (static_cast<float>(row) + 0.5f) * token_row;
 }
 
 void TokensColumn::draw_sentence(const Frame& frame) {
   const auto tokens = static_cast<int>(shown_.tokens.size());
+  const int queries = first_key_ > 0 ? first_key_ : tokens, keys = tokens - first_key_;
+  const int rows = std::max(queries, keys);
   const std::optional<int> query = lit_query(frame.editor);
   const bool derived = shown_.weights->derived_signed && !difference_;
   std::string note = fmt::format("a line as strong as its weight, at most {}",
@@ -204,7 +212,7 @@ void TokensColumn::draw_sentence(const Frame& frame) {
     note += fmt::format("; the {} strongest of {} lines", lines_.lines.size(),
                         static_cast<std::int64_t>(lines_.lines.size()) + lines_.left_out);
   if (derived) note = "absolute weights, which are signed; " + note;
-  if (difference_) note = "red: A looks more, blue: B does; " + note;
+  if (difference_) note = "red: A is larger, blue: B is; " + note;
   ImGui::PushFont(frame.graphics.fonts().regular, theme::size_small);
   ellipsis_text(note, ImGui::GetContentRegionAvail().x, derived ? theme::amber : theme::quiet);
   ImGui::PopFont();
@@ -230,20 +238,21 @@ void TokensColumn::draw_sentence(const Frame& frame) {
   lines.from_y = from.y;
   lines.view_top = ImGui::GetWindowPos().y;
   lines.view_bottom = lines.view_top + ImGui::GetWindowHeight();
-  lines.first = std::clamp(static_cast<int>((lines.view_top - from.y) / token_row), 0, tokens);
-  lines.last = std::clamp(static_cast<int>((lines.view_bottom - from.y) / token_row) + 1, 0, tokens);
+  lines.first = std::clamp(static_cast<int>((lines.view_top - from.y) / token_row), 0, rows);
+  lines.last = std::clamp(static_cast<int>((lines.view_bottom - from.y) / token_row) + 1, 0, rows);
   const std::optional<int> key = std::exchange(hovered_key_, std::nullopt);
   ImGui::PushFont(frame.graphics.fonts().mono, theme::size_small);
   const Frame inside{frame.editor, frame.graphics, frame.brightness, ImGui::GetWindowDrawList()};
-  for (int token = lines.first; token < lines.last; ++token) {
-    draw_word(inside, token, {from.x, lines.y_of(token)}, word, true, query == token);
-    draw_word(inside, token, {lines.right, lines.y_of(token)}, word, false, key == token);
+  for (int line = lines.first; line < lines.last; ++line) {
+    const int token = first_key_ + line;
+    if (line < queries) draw_word(inside, line, {from.x, lines.y_of(line)}, word, true, query == line);
+    if (line < keys) draw_word(inside, token, {lines.right, lines.y_of(line)}, word, false, key == token);
   }
   draw_lines(inside, query, key, lines);
   if (row) draw_bars(inside, *row, lines, lines.right + word, bars);
   ImGui::PopFont();
   ImGui::SetCursorScreenPos(top);
-  ImGui::Dummy({width, from.y - top.y + token_row * static_cast<float>(tokens)});
+  ImGui::Dummy({width, from.y - top.y + token_row * static_cast<float>(rows)});
   ImGui::EndChild();
 }
 
@@ -291,7 +300,7 @@ void TokensColumn::draw_lines(const Frame& frame, std::optional<int> query, std:
                                static_cast<std::size_t>(column)];
   };
   const auto line = [&](const TokenLine& each) {
-    const float from = lines.y_of(each.query), to = lines.y_of(each.key);
+    const float from = lines.y_of(each.query), to = lines.y_of(row_of_key(each.key));
     if (std::max(from, to) < lines.view_top || std::min(from, to) > lines.view_bottom) return;
     const float share = std::min(each.weight / lines_.strongest, 1.0f);
     if (share < 0.01f) return;
@@ -327,9 +336,9 @@ void TokensColumn::draw_bars(const Frame& frame, int query, const Lines& lines, 
   const int decimals = decimals_of(high);
   const float number = 58, bar = width - number;
   const Colour own = theme::kernel(shown_.weights->kernel.name);
-  for (int token = lines.first; token < lines.last && token < static_cast<int>(row.size()); ++token) {
-    const double value = row[static_cast<std::size_t>(token)];
-    const float y = lines.y_of(token);
+  for (int line = lines.first; line < lines.last && first_key_ + line < std::ssize(row); ++line) {
+    const double value = row[static_cast<std::size_t>(first_key_ + line)];
+    const float y = lines.y_of(line);
     const Colour colour = difference_ ? difference_colour(value > 0) : own;
     const float faded = value < 0 && !difference_ ? 0.45f : 1.0f;
     frame.list->AddRectFilled(

@@ -39,13 +39,14 @@ private:
   struct Lines {
     float left, right, top, from_y;
     float view_top, view_bottom;
-    int first, last;
-    float y_of(int token) const;
+    int first, last; // rows
+    float y_of(int row) const;
   };
 
   void set_lines(const Document& document);
   std::int64_t query_token(const Document& document) const; // in the run
   std::optional<int> lit_query(const Editor& editor) const;
+  int row_of_key(int token) const { return token - first_key_; }
   bool head_lit(int head) const;
   void draw_heads(const Frame& frame);
   void draw_sentence(const Frame& frame);
@@ -60,6 +61,7 @@ private:
   std::string error_;
   bool difference_ = false;
   std::vector<int> heads_;    // shown heads
+  int first_key_ = 0;         // of cross-attention, whose queries are the shown tokens before it
   std::optional<int> second_; // the first shown token of the second sentence
   TokenLines lines_;
   std::optional<int> hovered_head_, hovered_key_;

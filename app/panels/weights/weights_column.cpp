@@ -42,8 +42,15 @@ void WeightsColumn::clear() {
 }
 
 void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* softmax,
-                         const WeightsOptions& options) {
-  const WeightsResult& weights = *found.result;
+                         const WeightsOptions& shown) {
+  const auto own = weights_of_queries(*found.run, *found.result);
+  const auto of_softmax =
+      softmax == nullptr || softmax == found.result ? own : weights_of_queries(*found.run, *softmax);
+  if (softmax != nullptr) softmax = of_softmax.get();
+  const WeightsResult& weights = *own;
+  WeightsOptions options = shown;
+  first_key_ = queries_alone(found.run->model);
+  if (first_key_ > 0) options.tokens = {}; // queries and keys are not words of one text
   tiled_ = false;
   difference_ = false;
   tiles_ = {};
@@ -66,9 +73,9 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
     constexpr double tolerance = 1e-3;
     if (weights.check > tolerance) measures_.emplace_back("differs from the kernel's output");
     // An adapter changes the queries and keys of its layer, for every kernel that is compared there.
-    const KernelSpec& own = found.run->layers.at(static_cast<std::size_t>(weights.layer)).kernel;
-    if (!weights.teacher_forced && own != weights.kernel)
-      measures_.push_back(fmt::format("on {}'s queries and keys", own.label()));
+    const KernelSpec& run_by = found.run->layers.at(static_cast<std::size_t>(weights.layer)).kernel;
+    if (!weights.teacher_forced && run_by != weights.kernel)
+      measures_.push_back(fmt::format("on {}'s queries and keys", run_by.label()));
     if (found.run->model.causal) measures_.emplace_back("causal");
     measures_tooltip_ =
         fmt::format("Compares weights × V with the kernel's output over {} rows: {}", weights.rows.size(),
@@ -91,6 +98,7 @@ void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
   measures_.clear();
   untrained_ = a.untrained_ || b.untrained_;
   tokens_ = a.tokens_;
+  first_key_ = a.first_key_;
   causal_ = a.causal_;
   if (a.tiled_ || b.tiled_) {
     error_ = fmt::format("{} is shown for inputs of up to {} tokens.", side_name(Shown::difference),
@@ -119,7 +127,8 @@ ShownToken WeightsColumn::token(int index) const {
   return {.first = index, .count = 1, .text = {}};
 }
 
-std::optional<int> WeightsColumn::index_of(std::optional<std::int64_t> token) const {
+std::optional<int> WeightsColumn::row_of(std::optional<std::int64_t> token) const {
+  if (token && first_key_ > 0 && *token >= first_key_) return std::nullopt;
   if (!tiled_) return shown_index(tokens_, token);
   return token ? std::optional(static_cast<int>(*token)) : std::nullopt;
 }
@@ -132,11 +141,16 @@ void WeightsColumn::show_tiles(const SideResults& results, const WeightsOptions&
   error_.clear();
   measures_.clear();
   kernel_ = tiles_.source().kernel;
+  first_key_ = tiles_.source().first_key;
   tiles_.take(results, now);
   if (tiles_.empty()) return;
   signed_ = tiles_.is_signed();
   untrained_ = tiles_.untrained();
-  measures_ = {fmt::format("{} tokens, the largest under each pixel", tiles_.source().tokens)};
+  const WeightsTiles::Source& source = tiles_.source();
+  const std::string extent = source.first_key > 0
+                                 ? fmt::format("{} queries, {} keys", source.rows(), source.columns())
+                                 : fmt::format("{} tokens", source.tokens);
+  measures_ = {extent + ", the largest under each pixel"};
   Scale scale;
   if (signed_) {
     scale.map = ColourMap::blue_white_red;
@@ -185,9 +199,10 @@ void WeightsColumn::draw_caption(const Graphics& graphics, float width) const {
 MatrixInput WeightsColumn::draw(const char* id, Graphics& graphics, ImVec2 from, ImVec2 size,
                                 const MatrixMarks& marks, float opacity, MapZoom& zoom) {
   if (!tiled_) return view_.draw(id, graphics, from, size, marks, opacity, &zoom);
-  const auto tokens = static_cast<int>(tiles_.source().tokens);
+  const auto rows = static_cast<int>(tiles_.source().rows());
+  const auto columns = static_cast<int>(tiles_.source().columns());
   return draw_matrix(
-      id, graphics, {tokens, tokens, nullptr, nullptr, "query", "key"}, from, size, marks, opacity, &zoom,
+      id, graphics, {rows, columns, nullptr, nullptr, "query", "key"}, from, size, marks, opacity, &zoom,
       [&](ImDrawList* list, ImVec2 at, ImVec2 to) { tiles_.paint(graphics, list, at, to, opacity); });
 }
 

@@ -42,9 +42,9 @@ public:
   // Shows a − b.
   void subtract(const WeightsColumn& a, const WeightsColumn& b);
   bool is_difference() const { return difference_; }
-  // The tokens of a row or column.
-  ShownToken token(int index) const;
-  std::optional<int> index_of(std::optional<std::int64_t> token) const;
+  ShownToken row_token(int row) const { return token(row); }
+  ShownToken column_token(int column) const { return token(static_cast<int>(first_key_) + column); }
+  std::optional<int> row_of(std::optional<std::int64_t> token) const;
   WeightsTiles& tiles() { return tiles_; }
   const WeightsTiles& tiles() const { return tiles_; }
   // Shows the tiles of the matrix that tiles() shows.
@@ -60,12 +60,15 @@ public:
   const HeatMapPanel* panel() const { return view_.empty() ? nullptr : &view_.panel(); }
 
 private:
+  ShownToken token(int index) const;
+
   KernelSpec kernel_;
   HeatMapView view_;
   WeightsTiles tiles_;
   Scale scale_; // of the tiles
   bool tiled_ = false, signed_ = false, untrained_ = false, difference_ = false;
   bool causal_ = false;
+  std::int64_t first_key_ = 0;     // of cross-attention, whose queries are the tokens before it
   std::vector<ShownToken> tokens_; // of a whole matrix
   std::string error_, measures_tooltip_;
   std::vector<std::string> measures_;

@@ -27,6 +27,9 @@ TileKey thumbnail_key(const Document& document, int layer) {
       scene.comparison.front().value_or(edited_schedule(document).layers.at(static_cast<std::size_t>(layer)));
   key.teacher_forced = document.view.teacher_forced;
   key.rows = key.columns = side_cells;
+  if (const std::int64_t queries = queries_alone(*scene.model); queries > 0) {
+    key.row_count = key.first_column = queries;
+  }
   key.value_weighted = document.view.value_weighted;
   return key;
 }
@@ -167,6 +170,7 @@ std::optional<HeadIndex> WeightsOverview::draw(Editor& editor, Graphics& graphic
     for (std::size_t head = 0; head < row.count; ++head) {
       const ImVec2 at{from.x + left + static_cast<float>(head) * step, y};
       const ImVec2 to{at.x + step - 2, at.y + step - 2};
+      if (causal_) list->AddRectFilled(at, to, theme::packed(theme::raised));
       thumbnails_[row.first + head].map.draw(graphics, list, at, to, brightness);
       const HeadIndex index{static_cast<int>(layer), static_cast<int>(head)};
       const bool muted = is_muted(editor.document(), index);

@@ -246,6 +246,7 @@ private:
       source.heads = shown_heads(scene.head, scene.model->heads);
       source.fusion = scene.head.fusion;
       source.tokens = static_cast<std::int64_t>(snapshot.shown().any()->tokens.size());
+      source.first_key = queries_alone(*scene.model);
       source.causal = scene.model->causal;
       columns_[i].tiles().set_source(source);
       columns_[i].show_tiles(*snapshot.results[static_cast<std::size_t>(sources[i].side)], options,
@@ -341,8 +342,8 @@ private:
     MatrixMarks marks;
     const Scene& scene = document().scene();
     const auto query = scene.default_query ? run_->query : scene.query;
-    marks.row = column.index_of(query);
-    marks.hovered_row = column.index_of(editor().hovered_token());
+    marks.row = column.row_of(query);
+    marks.hovered_row = column.row_of(editor().hovered_token());
     const MatrixInput input = column.draw("map", graphics(), map_from, map_size, marks, brightness(), zoom_);
     if (column.tiled()) {
       column.tiles().set_view(zoom_, (input.to.x - input.from.x) * ImGui::GetIO().DisplayFramebufferScale.x,
@@ -354,8 +355,8 @@ private:
                  std::max(40.0f, input.to.y - input.from.y));
     if (input.hovered) hover(column, *input.hovered);
     if (input.clicked)
-      select_pair(editor(), column.token(input.clicked->row).first,
-                  column.token(input.clicked->column).first);
+      select_pair(editor(), column.row_token(input.clicked->row).first,
+                  column.column_token(input.clicked->column).first);
     ImGui::PopID();
   }
 
@@ -412,7 +413,7 @@ private:
 
   // The tooltip of a cell, for all kernels.
   void hover(const WeightsColumn& column, Cell cell) {
-    const ShownToken query = column.token(cell.row), key = column.token(cell.column);
+    const ShownToken query = column.row_token(cell.row), key = column.column_token(cell.column);
     editor().hover(query.first, query.count);
     const auto name = [&](const ShownToken& token) {
       return token.count > 1 ? fmt::format("“{}”", token.text) : token_name(*run_, token.first);

@@ -13,6 +13,9 @@ constexpr std::int64_t tile_cells = 512; // per side
 constexpr std::size_t most_tiles = 48;   // 1 MB each
 constexpr double refine_delay = 0.12;    // seconds without movement
 
+// The tiles along a side of a matrix with `count` rows or columns: 2^level, but none is empty.
+std::int64_t sides(int level, std::int64_t count) { return std::min(std::int64_t{1} << level, count); }
+
 } // namespace
 
 void WeightsTiles::set_source(const Source& source) {
@@ -29,26 +32,27 @@ void WeightsTiles::set_view(const MapZoom& zoom, float pixels, double now) {
   changed_at_ = now;
 }
 
-// Level l has 2^l tiles per side. A cell of the deepest level is one weight.
+// A cell of the deepest level is one weight.
 int WeightsTiles::deepest_level() const {
   int level = 0;
-  while (source_.tokens > (tile_cells << level)) ++level;
+  while (std::max(source_.rows(), source_.columns()) > (tile_cells << level)) ++level;
   return level;
 }
 
 TileKey WeightsTiles::tile(int level, std::int64_t row, std::int64_t column) const {
-  const std::int64_t sides = std::int64_t{1} << level;
-  const auto edge = [&](std::int64_t index) { return index * source_.tokens / sides; };
+  const auto edge = [&](std::int64_t index, std::int64_t count) {
+    return index * count / sides(level, count);
+  };
   TileKey key;
   key.layer = source_.layer;
   key.kernel = source_.kernel;
   key.teacher_forced = source_.teacher_forced;
   key.heads = source_.heads;
   key.fusion = source_.fusion;
-  key.first_row = edge(row);
-  key.row_count = edge(row + 1) - key.first_row;
-  key.first_column = edge(column);
-  key.column_count = edge(column + 1) - key.first_column;
+  key.first_row = edge(row, source_.rows());
+  key.row_count = edge(row + 1, source_.rows()) - key.first_row;
+  key.first_column = source_.first_key + edge(column, source_.columns());
+  key.column_count = source_.first_key + edge(column + 1, source_.columns()) - key.first_column;
   key.rows = std::min(tile_cells, key.row_count);
   key.columns = std::min(tile_cells, key.column_count);
   key.value_weighted = source_.value_weighted;
@@ -56,22 +60,29 @@ TileKey WeightsTiles::tile(int level, std::int64_t row, std::int64_t column) con
 }
 
 std::vector<TileKey> WeightsTiles::visible_tiles(int level) const {
-  const std::int64_t sides = std::int64_t{1} << level;
-  const auto first = [&](double at) {
-    return std::clamp(static_cast<std::int64_t>(at * static_cast<double>(sides)), std::int64_t{0}, sides - 1);
+  struct Range {
+    std::int64_t first, last;
   };
+  const auto visible = [&](double from, std::int64_t count) -> Range {
+    const std::int64_t all = sides(level, count);
+    const auto at = [&](double share) {
+      return std::clamp(static_cast<std::int64_t>(share * static_cast<double>(all)), std::int64_t{0},
+                        all - 1);
+    };
+    return {at(from), at(from + zoom_.size - 1e-9)};
+  };
+  const Range rows = visible(zoom_.y, source_.rows()), columns = visible(zoom_.x, source_.columns());
   std::vector<TileKey> keys;
-  for (std::int64_t row = first(zoom_.y); row <= first(zoom_.y + zoom_.size - 1e-9); ++row) {
-    for (std::int64_t column = first(zoom_.x); column <= first(zoom_.x + zoom_.size - 1e-9); ++column)
+  for (std::int64_t row = rows.first; row <= rows.last; ++row)
+    for (std::int64_t column = columns.first; column <= columns.last; ++column)
       keys.push_back(tile(level, row, column));
-  }
   return keys;
 }
 
 bool WeightsTiles::holds(const TileKey& key) const { return std::ranges::count(tiles_, key, &Tile::key) > 0; }
 
 void WeightsTiles::add_keys(QuantityKeys& keys, double now) const {
-  if (source_.tokens <= 0) return;
+  if (source_.rows() <= 0 || source_.columns() <= 0) return;
   const TileKey whole = tile(0, 0, 0);
   if (!holds(whole)) keys.add(whole);
   if (tiles_.empty() || now - changed_at_ < refine_delay) return;
@@ -100,8 +111,10 @@ void WeightsTiles::take(const SideResults& results, double now) {
       if (!matches || holds(key)) continue;
       Tile taken;
       taken.key = key;
-      taken.level = static_cast<int>(
-          std::lround(std::log2(static_cast<double>(source_.tokens) / static_cast<double>(key.row_count))));
+      const double parts =
+          std::max(static_cast<double>(source_.rows()) / static_cast<double>(key.row_count),
+                   static_cast<double>(source_.columns()) / static_cast<double>(key.column_count));
+      taken.level = static_cast<int>(std::lround(std::log2(parts)));
       taken.used = now;
       taken.values = {{key.rows, key.columns}, each.values.values};
       if (source_.causal)
@@ -135,13 +148,16 @@ void WeightsTiles::set_scale(const Scale& scale) {
 
 void WeightsTiles::paint(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVec2 to, float opacity) {
   auto& tiles = tiles_.empty() ? old_ : tiles_;
-  const auto count =
-      static_cast<float>(std::max<std::int64_t>(tiles.empty() ? 1 : tiles.front().key.row_count, 1));
-  const ImVec2 step{(to.x - from.x) / count, (to.y - from.y) / count};
+  if (tiles.empty()) return;
+  const TileKey& whole = tiles.front().key;
+  if (source_.causal) list->AddRectFilled(from, to, theme::packed(theme::raised));
+  const ImVec2 step{(to.x - from.x) / static_cast<float>(whole.column_count),
+                    (to.y - from.y) / static_cast<float>(whole.row_count)};
   const ImVec2 low = list->GetClipRectMin(), high = list->GetClipRectMax();
   for (Tile& tile : tiles) {
     const auto at = [&](std::int64_t column, std::int64_t row) {
-      return ImVec2{from.x + static_cast<float>(column) * step.x, from.y + static_cast<float>(row) * step.y};
+      return ImVec2{from.x + static_cast<float>(column - whole.first_column) * step.x,
+                    from.y + static_cast<float>(row) * step.y};
     };
     const ImVec2 corner = at(tile.key.first_column, tile.key.first_row);
     const ImVec2 end =
@@ -155,7 +171,8 @@ void WeightsTiles::paint(Graphics& graphics, ImDrawList* list, ImVec2 from, ImVe
 std::optional<WeightsTiles::Value> WeightsTiles::value(int row, int column) const {
   std::optional<Value> found;
   for (const Tile& tile : shown()) { // the finest is last
-    const std::int64_t y = row - tile.key.first_row, x = column - tile.key.first_column;
+    const std::int64_t y = row - tile.key.first_row;
+    const std::int64_t x = shown().front().key.first_column + column - tile.key.first_column;
     if (y < 0 || x < 0 || y >= tile.key.row_count || x >= tile.key.column_count) continue;
     const std::int64_t cell = y * tile.key.rows / tile.key.row_count * tile.key.columns +
                               x * tile.key.columns / tile.key.column_count;

@@ -29,8 +29,12 @@ public:
     std::vector<int> heads; // empty: all
     HeadFusion fusion = HeadFusion::mean;
     std::int64_t tokens = 0;
+    std::int64_t first_key =
+        0;               // of cross-attention: the tokens before it are the rows, the others the columns
     bool causal = false; // keys after a query's own token have no weights
 
+    std::int64_t rows() const { return first_key > 0 ? first_key : tokens; }
+    std::int64_t columns() const { return tokens - first_key; }
     bool operator==(const Source&) const = default;
   };
 
