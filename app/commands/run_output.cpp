@@ -212,8 +212,9 @@ nlohmann::ordered_json capture_json(const RunResult& result) {
 // The same in a line.
 std::string capture_text(const RunResult& result) {
   const CaptureInfo& capture = *result.model.capture;
-  std::string text = fmt::format("{}: {} layers, {} heads of {}", result.model.name, result.model.layers,
-                                 result.model.heads, result.model.width / result.model.heads);
+  std::string text = fmt::format("{}: {} layer{}, {} heads of {}", result.model.name, result.model.layers,
+                                 result.model.layers == 1 ? "" : "s", result.model.heads,
+                                 result.model.width / result.model.heads);
   if (capture.key_heads != result.model.heads)
     text += fmt::format(" ({} of keys and values)", capture.key_heads);
   text += capture.queries > 0

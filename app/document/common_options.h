@@ -29,7 +29,11 @@ inline std::filesystem::path model_folder(const CommonOptions& options, InputKin
     if (!options.model.empty())
       throw UsageError("--capture", "takes the place of --model", "leave one of them out");
     if (!capture_address(options.capture))
-      throw Error(options.capture, "is no capture", "name a file that tools/capture.py has written");
+      throw Error(options.capture,
+                  std::filesystem::exists(options.capture.substr(0, options.capture.find(':')))
+                      ? "is no capture"
+                      : "does not exist",
+                  "name a file that tools/capture.py has written");
     return options.capture;
   }
   if (!options.model.empty()) return resolve_model(options.model);

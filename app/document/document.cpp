@@ -51,8 +51,9 @@ void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info) {
     if (schedule.layers.size() != layers) schedule.layers.assign(layers, KernelSpec{});
   }
   scene.model_folder = std::move(folder);
-  const bool first = scene.model == nullptr;
-  scene.layer = first ? info.layers - 1 : std::clamp(scene.layer, 0, std::max(info.layers - 1, 0));
+  // The last layer stays the last: it is what is looked at, and replaced, first.
+  const bool last = scene.model == nullptr || scene.layer >= scene.model->layers - 1;
+  scene.layer = last ? info.layers - 1 : std::clamp(scene.layer, 0, std::max(info.layers - 1, 0));
   if (scene.head.head && *scene.head.head >= info.heads) scene.head.head = 0;
   std::erase_if(scene.head.subset, [&](int head) { return head >= info.heads; });
   std::erase_if(scene.muted_heads, [&](const HeadIndex& muted) {

@@ -260,8 +260,9 @@ HeatMapView::Input HeatMapView::draw(const char* id, Graphics& graphics, ImVec2 
                         &panel_.x_ticks, panel_.y_label, panel_.x_label};
   return draw_matrix(id, graphics, axes, from, size, marks, opacity, zoom,
                      [&](ImDrawList* list, ImVec2 at, ImVec2 to) {
+                       // The light theme's ground is also the colour of 0.
+                       if (panel_.blank_missing) list->AddRectFilled(at, to, theme::packed(theme::raised));
                        map_.draw(graphics, list, at, to, opacity);
-                       if (panel_.blank_missing) list->AddRect(at, to, theme::packed(theme::line, opacity));
                      });
 }
 

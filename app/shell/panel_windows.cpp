@@ -101,7 +101,7 @@ void PanelWindows::draw_contents(Panel& panel, const Snapshot& snapshot, const C
   const SideResults& results = snapshot.shown();
   if (panel.needs_model() && is_capture(editor().document().scene()))
     return empty_notice(*services_.graphics,
-                        "Needs the model itself: a capture holds its queries, keys and values alone.");
+                        "This panel needs the model. A capture holds only queries, keys and values.");
   if (panel.shows_results()) {
     // The previous result stays during a run. It is dimmed after a moment, or at once if no new result will
     // come.

@@ -78,6 +78,7 @@ AdapterState adapter_state(const RunResult& run, int layer, const std::vector<Fo
                 ? fmt::format("untrained: model not adapted to {} in layer {}", ran.kernel.label(), layer)
                 : "untrained: " + unused,
             true};
+  if (run.model.capture) return {"a capture has no parameters", false};
   return {unused.empty() ? "the model's own parameters" : "the model's own parameters; " + unused, false};
 }
 

@@ -109,7 +109,7 @@ TokenMap map_difference(TokenMap a, const TokenMap& b) {
              .logarithmic = false,
              .shared = a.scale.shared,
              .label = std::string(side_name(Shown::difference)) + ", " +
-                      (a.scale.shared ? "each of its own maximum" : a.scale.label)};
+                      (a.scale.shared ? "each divided by its own maximum" : a.scale.label)};
   if (!a.empty) a.note = difference_note(side_name(Side::a), side_name(Side::b));
   if (a.same) a.note = same_note;
   a.prefix.clear();
@@ -118,7 +118,7 @@ TokenMap map_difference(TokenMap a, const TokenMap& b) {
 }
 
 std::string difference_note(const std::string& a, const std::string& b) {
-  return fmt::format("{}: red where {} looks more, blue where {} does", side_name(Shown::difference), a, b);
+  return fmt::format("{}: red where {} is larger, blue where {} is", side_name(Shown::difference), a, b);
 }
 
 FigurePanel map_panel(const RunResult& run, std::optional<std::int64_t> query, const ImageInput* image,

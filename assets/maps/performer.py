@@ -1,4 +1,4 @@
-# exp(ω·x̂ − ‖x̂‖²/2), x̂ = x/d^¼, ω of Gaussians (Choromanski et al. 2021; ω is not made orthogonal here)
+# exp(ω·y − ‖y‖²/2), y = x/d^¼, ω of Gaussians (Choromanski et al. 2021; ω is not made orthogonal here)
 import torch
 
 shared = True  # one omega for queries and keys

@@ -204,7 +204,11 @@ void FocusColumn::set_caption(const Document& document, const std::string& side,
   narrow_ = !side.empty() || view.maps.size() > 1;
   side_ = side;
   kernel_ = kind_ == MapKind::rollout ? "" : kernel_of(run, layer);
-  if (other != nullptr && kind_ != MapKind::rollout) kernel_ += " − " + kernel_of(*other, layer);
+  if (other != nullptr && kind_ != MapKind::rollout) {
+    const std::string theirs = kernel_of(*other, layer);
+    kernel_ = theirs != kernel_ ? kernel_ + " − " + theirs // else other layers differ
+                                : run.schedule.summary() + " − " + other->schedule.summary();
+  }
   caption_ = several ? map_name(kind_) : "";
   const auto append = [&](const std::string& more) { caption_ += (caption_.empty() ? "" : ", ") + more; };
   if (kind_ == MapKind::rollout) {

@@ -227,8 +227,8 @@ private:
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
     ellipsis_text("Recorded attention: " + capture.file.filename().string(), width, theme::text);
     if (!capture.source.empty()) ellipsis_text(capture.source, width, theme::quiet);
-    std::string facts = fmt::format("{} layers, {} heads of {}", model.layers, model.heads,
-                                    model.width / std::max(model.heads, 1));
+    std::string facts = fmt::format("{} layer{}, {} heads of {}", model.layers, model.layers == 1 ? "" : "s",
+                                    model.heads, model.width / std::max(model.heads, 1));
     if (capture.key_heads != model.heads) facts += fmt::format(" ({} of keys)", capture.key_heads);
     facts += capture.queries > 0
                  ? fmt::format("; {} queries, {} keys", capture.queries, capture.tokens - capture.queries)

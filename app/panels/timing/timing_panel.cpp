@@ -147,7 +147,7 @@ private:
       return text;
     };
     std::vector<std::string> notes{layers_of("one run alone of ", cold_layers),
-                                   layers_of("no time of ", untimed_layers)};
+                                   layers_of("not timed: ", untimed_layers)};
     std::erase(notes, std::string());
     return fmt::format("{}", fmt::join(notes, ", "));
   }
