@@ -44,21 +44,20 @@ private:
   c10::Allocator* inner_;
 };
 
-void install_once() {
-  static const bool installed = [] {
-    static LimitedAllocator limited(c10::GetCPUAllocator());
-    constexpr std::uint8_t priority = 1; // above LibTorch's own
-    c10::SetCPUAllocator(&limited, priority);
-    return true;
-  }();
-  (void)installed;
+bool install() {
+  static LimitedAllocator limited(c10::GetCPUAllocator());
+  constexpr std::uint8_t priority = 1; // above LibTorch's own
+  c10::SetCPUAllocator(&limited, priority);
+  return true;
 }
+
+// Before there are threads, which could read the allocator meanwhile.
+[[maybe_unused]] const bool installed = install(); // NOLINT(cert-err58-cpp): if it throws, nothing can run
 
 } // namespace
 
 AllocationLimit::AllocationLimit(const std::size_t bytes)
     : outer_(limit_of_this_thread().bytes_left), outer_exceeded_(limit_of_this_thread().refused) {
-  install_once();
   limit_of_this_thread() = {bytes, false};
 }
 

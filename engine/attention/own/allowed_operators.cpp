@@ -6,7 +6,11 @@
 #include <unordered_set>
 
 #include <fmt/format.h>
+#include <torch/csrc/jit/frontend/lexer.h>
+#include <torch/csrc/jit/frontend/parser.h>
+#include <torch/csrc/jit/frontend/tree_views.h>
 #include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/runtime/operator.h>
 
 namespace hydrascope {
 namespace {
@@ -32,8 +36,8 @@ const std::unordered_set<std::string_view>& operators() {
       "ne", "__and__", "__is__", "__isnot__", "__not__", "__or__", "__xor__",
       // over one dimension
       "amax", "amin", "aminmax", "argmax", "argmin", "argsort", "cummax", "cummin", "cumprod", "cumsum",
-      "diff", "layer_norm", "linalg_norm", "linalg_vector_norm", "log_softmax", "logcumsumexp", "logsumexp",
-      "max", "mean", "median", "min", "norm", "prod", "softmax", "sort", "std", "sum", "topk", "var",
+      "diff", "layer_norm", "linalg_vector_norm", "log_softmax", "logcumsumexp", "logsumexp", "max", "mean",
+      "median", "min", "norm", "prod", "softmax", "sort", "std", "sum", "topk", "var",
       // products
       "bmm", "dot", "einsum", "linear", "matmul", "mm", "mv", "outer",
       // shapes
@@ -83,6 +87,87 @@ bool has_list_of_anything(const c10::FunctionSchema& schema) {
   });
 }
 
+constexpr const char* texts_are_literals =
+    "a text may only be written as an argument, as in torch.einsum(\"bhnd,hdf->bhnf\", x, W)";
+
+std::string not_allowed(const std::string_view name) {
+  return fmt::format("torch.{} is not allowed: only operators that compute tensors from tensors are", name);
+}
+
+// Texts that a source may contain: arguments of a few functions, the messages of its errors, and comments.
+class TextCheck {
+public:
+  explicit TextCheck(const MapSource& source) : source_(source) {}
+
+  void tree(const torch::jit::TreeRef& tree) const {
+    switch (tree->kind()) {
+      case torch::jit::TK_STRINGLITERAL: fail(*tree, texts_are_literals);
+      case torch::jit::TK_VAR: return variable(torch::jit::Var(tree));
+      case torch::jit::TK_APPLY: return call(torch::jit::Apply(tree), false);
+      case torch::jit::TK_ASSERT:
+      case torch::jit::TK_EXPR_STMT:
+        for (const torch::jit::TreeRef& part : tree->trees()) list_or_text(part);
+        return;
+      case torch::jit::TK_RAISE:
+        for (const torch::jit::TreeRef& part : tree->trees()) {
+          if (part->kind() == torch::jit::TK_APPLY) {
+            call(torch::jit::Apply(part), true);
+          } else {
+            this->tree(part);
+          }
+        }
+        return;
+      default:
+        for (const torch::jit::TreeRef& part : tree->trees()) this->tree(part);
+    }
+  }
+
+private:
+  [[noreturn]] void fail(const torch::jit::Tree& tree, const std::string& reason) const {
+    throw SourceError(source_.name, line_of(tree.range(), source_.script), reason);
+  }
+
+  void text_or_tree(const torch::jit::TreeRef& part) const {
+    if (part->kind() != torch::jit::TK_STRINGLITERAL) tree(part);
+  }
+  void list_or_text(const torch::jit::TreeRef& part) const {
+    if (part->kind() != torch::jit::TK_LIST && part->kind() != torch::jit::TK_OPTION)
+      return text_or_tree(part);
+    for (const torch::jit::TreeRef& each : part->trees()) text_or_tree(each);
+  }
+
+  void variable(const torch::jit::Var& variable) const {
+    static const std::unordered_set<std::string_view> makers{"str", "chr", "bin", "oct", "hex"};
+    const std::string& name = variable.name().name();
+    if (makers.contains(name)) fail(*variable.tree(), name + " is not allowed: " + texts_are_literals);
+  }
+
+  static std::string why_no_text(const torch::jit::TreeRef& callee) {
+    if (callee->kind() == torch::jit::TK_VAR)
+      return torch::jit::Var(callee).name().name() + " is not allowed: " + texts_are_literals;
+    const std::string why =
+        callee->kind() == '.' ? why_not_allowed(torch::jit::Select(callee).selector().name()) : std::string();
+    return why.empty() ? texts_are_literals : why;
+  }
+
+  void call(const torch::jit::Apply& call, const bool raised) const {
+    // None of them gives a text.
+    static const std::unordered_set<std::string_view> readers{"einsum", "gelu", "div", "divide", "to"};
+    const torch::jit::TreeRef callee = call.callee().tree();
+    const bool reads =
+        raised || (callee->kind() == '.' && readers.contains(torch::jit::Select(callee).selector().name()));
+    tree(callee);
+    const auto argument = [&](const torch::jit::TreeRef& part) {
+      if (part->kind() != torch::jit::TK_STRINGLITERAL) return tree(part);
+      if (!reads) fail(*part, why_no_text(callee));
+    };
+    for (const torch::jit::Expr& each : call.inputs()) argument(each.tree());
+    for (const torch::jit::Attribute& each : call.attributes()) argument(each.value().tree());
+  }
+
+  const MapSource& source_;
+};
+
 class Check {
 public:
   explicit Check(const MapSource& source) : source_(source) {}
@@ -112,8 +197,18 @@ private:
       fail(node, fmt::format("{} changes a tensor in place; write x = x + 1, not x += 1 or x.add_(1)",
                              python_name(kind.toQualString())));
     if (!kind.is_aten() || !operators().contains(name) || schema == nullptr || has_list_of_anything(*schema))
-      fail(node, fmt::format("{} is not allowed: only operators that compute tensors from tensors are",
-                             python_name(kind.toQualString())));
+      fail(node, not_allowed(name));
+    if (makes_text(node)) fail(node, texts_are_literals);
+  }
+
+  // Texts could grow without a tensor's memory. That of an error is put together by the compiler.
+  static bool makes_text(const Node& node) {
+    return std::ranges::any_of(node.outputs(), [](const torch::jit::Value* const output) {
+      return output->type()->kind() == c10::TypeKind::StringType &&
+             std::ranges::any_of(output->uses(), [](const torch::jit::Use& use) {
+               return use.user->kind() != torch::jit::prim::RaiseException && !makes_text(*use.user);
+             });
+    });
   }
 
   std::int64_t turns_of(const Node& loop, const std::int64_t outer) const {
@@ -143,6 +238,20 @@ std::string python_name(const std::string_view symbol) {
   const std::string_view name = symbol.substr(symbol.rfind(':') + 1);
   if (symbol.starts_with("prim::")) return name == "Print" ? "print" : std::string(name);
   return "torch." + std::string(name);
+}
+
+void check_texts(const MapSource& source) {
+  torch::jit::Parser parser(std::make_shared<torch::jit::Source>(source.script, "<string>", 1));
+  const TextCheck check(source);
+  while (parser.lexer().cur().kind != torch::jit::TK_EOF) check.tree(parser.parseFunction(false));
+}
+
+std::string why_not_allowed(const std::string& name) {
+  const auto symbol = c10::Symbol::fromQualString("aten::" + name);
+  const bool known = operators().contains(name) && name != "format";
+  // An unknown name is the compiler's to tell, an operator that works in place check_operators().
+  if (known || name.ends_with('_') || torch::jit::getAllOperatorsFor(symbol).empty()) return {};
+  return not_allowed(name);
 }
 
 void check_operators(const torch::jit::Graph& graph, const MapSource& source) {

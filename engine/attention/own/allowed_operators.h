@@ -1,11 +1,22 @@
 // Which TorchScript a map source may use.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include <torch/csrc/jit/ir/ir.h>
 
 #include "engine/attention/own/map_source.h"
 
 namespace hydrascope {
+
+// Throws SourceError, with the line, unless the texts of the source are the arguments of a few functions, the
+// messages of its errors or comments. Call it before the compiler, which computes with the texts it sees.
+// Throws LibTorch's ErrorReport for another syntax.
+void check_texts(const MapSource& source);
+
+// Why torch.NAME must not be called; empty if it may, or where another check says it.
+std::string why_not_allowed(const std::string& name);
 
 // Throws SourceError, with the line, unless the graph has only operators that compute new tensors and numbers
 // from others, without chance, files, output or in-place changes, and loops of a fixed number of turns. The

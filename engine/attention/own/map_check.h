@@ -28,8 +28,8 @@ struct CheckedMap {
   MapFacts facts;                    // of a source that runs
 };
 
-// Compiles the source and tries it on a few tokens of the shape's heads, on the CPU: some 40 ms, and at most
-// the second after which a map is stopped. For any thread.
+// Compiles the source and tries it on a few tokens of the shape's heads, on the CPU: some 40 ms. For any
+// thread.
 CheckedMap check_map(const std::string& name, const std::string& text, const LayerShape& shape);
 
 } // namespace hydrascope

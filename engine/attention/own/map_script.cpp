@@ -82,13 +82,18 @@ public:
   }
 };
 
-std::shared_ptr<jit::SugaredValue> OperatorModule::attr(const jit::SourceRange&, jit::GraphFunction& function,
+std::shared_ptr<jit::SugaredValue> OperatorModule::attr(const jit::SourceRange& place,
+                                                        jit::GraphFunction& function,
                                                         const std::string& name) {
   if (const auto number = number_named(name)) return constant(function, *number);
   if (name == "nn") return std::make_shared<NnModule>();
   for (const auto& [known, type] : {std::pair{"float32", at::kFloat}, std::pair{"float64", at::kDouble},
                                     std::pair{"int64", at::kLong}, std::pair{"bool", at::kBool}})
     if (name == known) return constant(function, static_cast<std::int64_t>(type));
+  // Refused here and not after: the compiler runs operators on constants.
+  if (const std::string why = why_not_allowed(name); !why.empty())
+    // NOLINTNEXTLINE(misc-throw-by-value-catch-by-reference,bugprone-exception-copy-constructor-throws)
+    throw jit::ErrorReport(place) << why;
   return std::make_shared<jit::BuiltinFunction>(c10::Symbol::fromQualString("aten::" + name), std::nullopt);
 }
 
@@ -174,17 +179,26 @@ std::int64_t length_of(const MapParameter::Length& length, const std::int64_t he
   return length.factor;
 }
 
-std::vector<std::int64_t> shape_of(const MapParameter& parameter, const std::int64_t heads,
-                                   const std::int64_t head_width) {
+// Throws SourceError for more numbers than a layer's map may have.
+std::vector<std::int64_t> shape_of(const MapParameter& parameter, const std::string& name,
+                                   const std::int64_t heads, const std::int64_t head_width) {
+  constexpr std::int64_t most = std::int64_t{1} << 24; // D × D for D = 4096
   std::vector<std::int64_t> shape;
-  for (const MapParameter::Length& length : parameter.shape)
+  std::int64_t numbers = 1;
+  for (const MapParameter::Length& length : parameter.shape) {
     shape.push_back(length_of(length, heads, head_width));
+    if (shape.back() > most || shape.back() * numbers > most)
+      throw SourceError(name, 0,
+                        fmt::format("{} has more than {} numbers for {} heads of {}", parameter.name, most,
+                                    heads, head_width));
+    numbers *= std::max<std::int64_t>(shape.back(), 1);
+  }
   return shape;
 }
 
 at::Tensor start_of(const MapParameter& parameter, const std::string& name, const std::int64_t heads,
                     const std::int64_t head_width, const std::string& key, const int layer) {
-  const std::vector<std::int64_t> shape = shape_of(parameter, heads, head_width);
+  const std::vector<std::int64_t> shape = shape_of(parameter, name, heads, head_width);
   switch (parameter.start) {
     case MapParameter::Start::zeros: return at::zeros(shape);
     case MapParameter::Start::ones: return at::ones(shape);
@@ -207,7 +221,7 @@ at::Tensor start_of(const MapParameter& parameter, const std::string& name, cons
   return identity;
 }
 
-// ---- Looking for the line that is at fault: run once more with an eye on each operator
+// ---- The line at fault: a rerun, observing each operator
 
 struct Fault {
   const std::string* script = nullptr; // null: nothing is looked for
@@ -307,6 +321,18 @@ Range range_of(const at::Tensor& x) {
   return {least.item<double>(), most.item<double>()}; // NaN if there is one
 }
 
+// Throws SourceError unless y, computed from x, are numbers where x is.
+void check_kind(const MapSource& source, const at::Tensor& y, const at::Tensor& x) {
+  if (!y.is_floating_point())
+    throw SourceError(source.name, 0,
+                      fmt::format("it returns {}, not numbers like those of its input; write y.to(x.dtype)",
+                                  c10::toString(y.scalar_type())));
+  if (y.device() != x.device())
+    throw SourceError(
+        source.name, 0,
+        fmt::format("it returns a tensor on {}, its input is on {}", y.device().str(), x.device().str()));
+}
+
 // Throws SourceError unless y, computed from x, is finite and has no negative entry that is not allowed.
 // `again` computes it once more.
 template <typename Again>
@@ -372,6 +398,43 @@ struct MapScript::Compiled {
   }
 };
 
+namespace {
+
+// How many operators a function has once all it calls is put in place of the calls, up to `most`.
+std::size_t inlined_size(const jit::Block& block,
+                         std::unordered_map<const jit::Function*, std::size_t>& known,
+                         const std::size_t most) {
+  std::size_t size = 0;
+  for (const jit::Node* const node : block.nodes()) {
+    if (size >= most) return most;
+    size += 1;
+    for (const jit::Block* const part : node->blocks()) size += inlined_size(*part, known, most);
+    if (node->kind() != jit::prim::CallFunction) continue;
+    const jit::Function* const called = node->input(0)->type()->expectRef<c10::FunctionType>().function();
+    const auto found = known.find(called);
+    if (found != known.end()) {
+      size += found->second;
+      continue;
+    }
+    const std::size_t own = inlined_size(*jit::toGraphFunction(*called).graph()->block(), known, most);
+    known.emplace(called, own);
+    size += own;
+  }
+  return std::min(size, most);
+}
+
+// A source of forty lines can call for 2⁴⁰ operators.
+void check_size(const MapSource& source, const jit::Function& function) {
+  constexpr std::size_t most = 10000;
+  std::unordered_map<const jit::Function*, std::size_t> known;
+  if (inlined_size(*jit::toGraphFunction(function).graph()->block(), known, most) >= most)
+    throw SourceError(
+        source.name, 0,
+        fmt::format("{} and what it calls come to more than {} operators", function.name(), most));
+}
+
+} // namespace
+
 MapScript::MapScript(const MapSource& source) : source_(source), compiled_(std::make_unique<Compiled>()) {
   on_deep_stack([this] { compile(); });
 }
@@ -379,12 +442,16 @@ MapScript::MapScript(const MapSource& source) : source_(source), compiled_(std::
 void MapScript::compile() {
   const auto unit = std::make_shared<jit::CompilationUnit>();
   try {
+    check_texts(source_);
     unit->define(std::nullopt, source_.script, std::make_shared<Names>(), nullptr);
+  } catch (const SourceError&) {
+    throw;
   } catch (const std::exception& error) {
     const std::string message = error.what();
     throw SourceError(source_.name, line_in(message, false), compiler_reason(message));
   }
   for (const MapSource::Function& function : source_.functions) {
+    check_size(source_, unit->get_function(function.name));
     const auto graph = jit::toGraphFunction(unit->get_function(function.name)).graph()->copy();
     jit::Inline(*graph);
     check_operators(*graph, source_);
@@ -446,6 +513,7 @@ at::Tensor MapScript::map(const Side side, const at::Tensor& x, const Positions&
     throw SourceError(source_.name, 0,
                       fmt::format("x is (B,H,N,d) = {}, and {} returns {}, not (B,H,N,d′)", shape_text(x),
                                   own_key_map ? "phi_k" : "phi", shape_text(y)));
+  check_kind(source_, y, x);
   check_values(source_, y, x, [&] { compiled_->run(source_, function, arguments, bytes); });
   return y;
 }
@@ -465,6 +533,7 @@ at::Tensor MapScript::score(const at::Tensor& q, const at::Tensor& k,
     throw SourceError(source_.name, 0,
                       fmt::format("q is (B,H,R,d) = {}, k is {}, and score returns {}, not (B,H,R,N)",
                                   shape_text(q), shape_text(k), shape_text(w)));
+  check_kind(source_, w, q);
   check_values(source_, w, q, [&] { compiled_->run(source_, function, arguments, bytes); });
   return w;
 }
@@ -486,7 +555,7 @@ at::Tensor MapScript::parameter(const std::string& prefix, const std::string& na
     value =
         start_of(declared, source_.name, own_heads, shape.head_width, prefix + name, 0).to(like.options());
   } else {
-    const std::vector<std::int64_t> sizes = shape_of(declared, own_heads, shape.head_width);
+    const std::vector<std::int64_t> sizes = shape_of(declared, source_.name, own_heads, shape.head_width);
     if (found->second.sizes() != at::IntArrayRef(sizes))
       throw UsageError(prefix + name, "its shape is " + shape_text(found->second),
                        fmt::format("for this input it is ({})", fmt::join(sizes, ",")));
@@ -529,33 +598,41 @@ std::vector<std::string> MapScript::fixed_parameters() const {
 
 std::optional<SourceError> MapScript::problem(const std::int64_t heads, const std::int64_t head_width) const {
   const std::lock_guard lock(compiled_->mutex);
-  const auto [found, added] = compiled_->problems.try_emplace({heads, head_width});
-  if (!added) return found->second;
+  const auto found = compiled_->problems.find({heads, head_width});
+  if (found != compiled_->problems.end()) return found->second;
+  std::optional<SourceError> problem;
+  try {
+    try_out(heads, head_width);
+  } catch (const SourceError& error) {
+    problem = error;
+  } catch (const std::exception& error) {
+    problem = SourceError(source_.name, 0, interpreter_reason(error.what()));
+  }
+  compiled_->problems.insert_or_assign({heads, head_width}, problem);
+  return problem;
+}
+
+void MapScript::try_out(const std::int64_t heads, const std::int64_t head_width) const {
   const at::NoGradGuard no_gradients;
   constexpr std::int64_t tokens = 3;
-  try {
-    const bool rows = source_.form == MapSource::Form::hydra; // (B,1,N,D)
-    const at::Tensor x = rows ? trial(1, tokens, heads * head_width) : trial(heads, tokens, head_width);
-    if (source_.form == MapSource::Form::score) {
-      score(x.slice(2, 1), x, {});
-    } else {
-      const at::Tensor i = at::arange(1, tokens + 1, at::kFloat).view({1, 1, tokens, 1});
-      const Positions positions{i, i.slice(2, tokens - 1)};
-      const at::Tensor query = map(Side::query, x, positions, {}, {x.size(1), x.size(3)}),
-                       key = map(Side::key, x, positions, {}, {x.size(1), x.size(3)});
-      if (query.size(3) != key.size(3))
-        throw SourceError(source_.name, 0,
-                          fmt::format("queries have {} features, keys {}", query.size(3), key.size(3)));
-      if (rows && query.size(3) != x.size(3))
-        throw SourceError(
-            source_.name, 0,
-            fmt::format("with hydra = True phi keeps the width: x has D = {} features, phi returns {}",
-                        x.size(3), query.size(3)));
-    }
-  } catch (const SourceError& error) {
-    found->second = error;
+  const bool rows = source_.form == MapSource::Form::hydra; // (B,1,N,D)
+  const at::Tensor x = rows ? trial(1, tokens, heads * head_width) : trial(heads, tokens, head_width);
+  if (source_.form == MapSource::Form::score) {
+    score(x.slice(2, 1), x, {});
+  } else {
+    const at::Tensor i = at::arange(1, tokens + 1, at::kFloat).view({1, 1, tokens, 1});
+    const Positions positions{i, i.slice(2, tokens - 1)};
+    const at::Tensor query = map(Side::query, x, positions, {}, {x.size(1), x.size(3)}),
+                     key = map(Side::key, x, positions, {}, {x.size(1), x.size(3)});
+    if (query.size(3) != key.size(3))
+      throw SourceError(source_.name, 0,
+                        fmt::format("queries have {} features, keys {}", query.size(3), key.size(3)));
+    if (rows && query.size(3) != x.size(3))
+      throw SourceError(
+          source_.name, 0,
+          fmt::format("with hydra = True phi keeps the width: x has D = {} features, phi returns {}",
+                      x.size(3), query.size(3)));
   }
-  return found->second;
 }
 
 std::string MapScript::refusal(const std::int64_t heads, const std::int64_t head_width) const {
@@ -566,16 +643,17 @@ std::string MapScript::refusal(const std::int64_t heads, const std::int64_t head
 
 std::int64_t MapScript::width(const std::int64_t head_width) const {
   const std::lock_guard lock(compiled_->mutex);
-  const auto [found, added] = compiled_->widths.try_emplace(head_width, head_width);
-  if (!added) return found->second;
+  const auto found = compiled_->widths.find(head_width);
+  if (found != compiled_->widths.end()) return found->second;
   const at::NoGradGuard no_gradients;
+  std::int64_t width = head_width;
   try {
     const at::Tensor one = at::ones({1, 1, 1, 1});
-    found->second = map(Side::query, trial(1, 1, head_width), {one, one}, {}, {1, head_width}).size(3);
-  } catch (const SourceError&) {
-    found->second = head_width; // refusal() says why
+    width = map(Side::query, trial(1, 1, head_width), {one, one}, {}, {1, head_width}).size(3);
+  } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): refusal() says why
   }
-  return found->second;
+  compiled_->widths.insert_or_assign(head_width, width);
+  return width;
 }
 
 } // namespace hydrascope

@@ -57,7 +57,8 @@ private:
   struct Compiled;
   explicit MapScript(const MapSource& source);
   void compile();
-  std::vector<std::string> prefixes() const; // of the sides whose parameters differ
+  void try_out(std::int64_t heads, std::int64_t head_width) const; // throws what problem() gives
+  std::vector<std::string> prefixes() const;                       // of the sides whose parameters differ
   std::int64_t heads_with(const std::string& prefix, const HeadShape& shape) const;
   // As large as for `heads` heads; parameters of fewer, key/value heads are repeated.
   at::Tensor parameter(const std::string& prefix, const std::string& name, std::int64_t heads,

@@ -147,7 +147,7 @@ private:
     const std::size_t equals = words.find('=');
     const std::string name{trimmed(std::string_view(words).substr(0, equals), " \t\r")};
     if (equals == std::string::npos || !is_name(name))
-      fail("outside functions stand only imports, settings and parameters = {…}");
+      fail("outside functions, only imports, settings and parameters = {…} are allowed");
     const std::string_view value = trimmed(std::string_view(words).substr(equals + 1), " \t\r");
     if (name == "parameters") {
       parameters(value);
@@ -173,7 +173,7 @@ private:
     }
     fail(
         fmt::format("there is no setting \"{}\": known are parameters, normalised, logarithm, signed, shared "
-                    "and hydra; a constant belongs into a function",
+                    "and hydra; a constant belongs in a function",
                     name));
   }
 

@@ -1,6 +1,5 @@
 // Sources of the kernel `phi`: what they may contain, and what is said of those that are broken or hostile.
 // What they compute is tested with all kernels (parity_test.cpp).
-#include <chrono>
 #include <filesystem>
 #include <limits>
 #include <string>
@@ -8,6 +7,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,6 +58,14 @@ std::string map_of(const std::string& body) { return "def phi(x):\n    " + body 
 
 std::vector<Bad> bad_sources() {
   const std::string deep(7000, '('), closed(7000, ')'), signs(15000, '-');
+  std::string doubled_text = "def phi(x):\n    s = torch.einsum(\"a\", x)\n    t = \"a\"\n";
+  std::string nested_calls = "def f0(x):\n    return torch.relu(x)\n";
+  for (int i = 1; i <= 40; ++i) {
+    doubled_text += "    t = t + t\n";
+    nested_calls += fmt::format("def f{0}(x):\n    return f{1}(f{1}(x))\n", i, i - 1);
+  }
+  doubled_text += "    return torch.relu(x)\n";
+  nested_calls += "def phi(x):\n    return f40(x)\n";
   return {
       // syntax
       {"unclosed bracket", map_of("return torch.cat([x, -x, -1)"), 2, "expected ]"},
@@ -89,6 +97,8 @@ std::vector<Bad> bad_sources() {
       {"wrong rank", map_of("return x.sum()"), 0, "not (B,H,N,d′)"},
       {"other tokens", map_of("return torch.relu(x)[:, :, :1]"), 0, "not (B,H,N,d′)"},
       {"no tensor", map_of("return 3"), 0, ""},
+      {"truth values", map_of("return x > 0"), 0, "returns Bool"},
+      {"another device", map_of("return torch.relu(x).to(\"meta\")"), 0, "on meta"},
       {"two tensors", map_of("return x, x"), 0, "does not return a tensor"},
       {"a product of wrong shapes", "def phi(x):\n    y = x\n    return y @ torch.ones([3, 3])\n", 3,
        "cannot be multiplied"},
@@ -116,10 +126,23 @@ std::vector<Bad> bad_sources() {
       {"growth in a loop",
        "def phi(x):\n    for j in range(40):\n        x = torch.cat([x, x], -1)\n    return torch.relu(x)\n",
        3, "it takes more than"},
+      {"a text that doubles", doubled_text, 3, "a text may only be written as an argument"},
+      {"a text that is padded", map_of("s = \"a\".ljust(68719476736)\n    return torch.relu(x)"), 2,
+       "a text may"},
+      {"a text of a number", map_of("s = str(5)\n    return torch.relu(x)"), 2, "str is not allowed"},
+      {"a text by format", map_of("s = torch.format(\"{}\", 3)\n    return torch.relu(x)"), 2,
+       "torch.format is not allowed"},
+      {"a text by another operator", map_of("s = torch.chr(65)\n    return torch.relu(x)"), 2,
+       "torch.chr is not allowed"},
+      {"calls that multiply", nested_calls, 0, "10000 operators"},
+      {"a huge parameter",
+       "parameters = {\"W\": (\"H 2048 2048d\", \"zeros\", \"fixed\")}\ndef phi(x, W):\n    return "
+       "torch.relu(x)\n",
+       0, "W has more than 16777216 numbers"},
       // files, output, other devices
       {"a file that is written", map_of("torch.save(x, \"stolen\")\n    return x"), 2,
        "torch.save is not allowed"},
-      {"a file that is opened", map_of("return open(\"/etc/passwd\")"), 2, "undefined value open"},
+      {"a file that is opened", map_of("return open(\"/etc/passwd\")"), 2, "open is not allowed"},
       {"a file as a tensor", map_of("return torch.from_file(\"/etc/passwd\", size=10)"), 2, "not allowed"},
       {"output", map_of("print(x)\n    return x"), 2, "print is not allowed"},
       {"chance", map_of("return torch.relu(x + torch.rand_like(x))"), 2, "torch.rand_like is not allowed"},
