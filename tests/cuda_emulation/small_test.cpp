@@ -183,6 +183,32 @@ TEST(CudaSmall, CausalAttentionOfAWideRangeIsTheDefinition) {
   });
 }
 
+// Nor do they overflow where they are in another part of the sums than smaller ones.
+TEST(CudaSmall, PartsOfAWideRangeAreMerged) {
+  in_every_order([](const Element element) {
+    for (LinearKernel kernel : linear_kernels()) {
+      SCOPED_TRACE(kernel.name);
+      if (kernel.map != cpu::PointMap::exponential && kernel.map != cpu::PointMap::plus_minus_exponential)
+        continue;
+      kernel.scale = 30;
+      expect(compare_linear(kernel, {1, 1, 1100, 8, true}, element), element);
+    }
+  });
+}
+
+// Of two features some queries have none above 0. That they are counted as the definition does is compared,
+// too.
+TEST(CudaSmall, DenominatorsOfZeroAreCounted) {
+  in_every_order([](const Element element) {
+    for (const LinearKernel& kernel : linear_kernels()) {
+      SCOPED_TRACE(kernel.name);
+      if (!kernel.normalised || kernel.map != cpu::PointMap::relu) continue;
+      for (const bool causal : {false, true})
+        expect(compare_linear(kernel, {1, 1, 35, 2, true}, element, {.causal = causal}), element);
+    }
+  });
+}
+
 TEST(CudaSmall, CausalGradientsOfAWideRangeAreTheDefinition) {
   for (LinearKernel kernel : linear_kernels())
     for (const Element element : {Element::float32, Element::bfloat16}) {
