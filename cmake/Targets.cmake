@@ -55,7 +55,7 @@ endfunction()
 # hydrascope_fused_loops(TARGET OPTIONS…): compiles the CPU's fused loops once for each kind of processor and adds them
 # to the target. Which of them runs is decided at run time.
 function(hydrascope_fused_loops target)
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/attention/*/cpu/*_loops.cpp")
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/*/*/cpu/*_loops.cpp")
   foreach(processor IN ITEMS plain avx2 avx512 avx512bf16)
     set(options -Wno-psabi) # vectors are passed within inlined code only
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

@@ -33,6 +33,8 @@ using Register = float __attribute__((vector_size(32)));
 using Register = float __attribute__((vector_size(16)));
 #endif
 constexpr std::int64_t register_floats = sizeof(Register) / sizeof(float);
+using HalfRegister = std::uint16_t __attribute__((vector_size(sizeof(Register) / 2)));
+using WordRegister = std::uint32_t __attribute__((vector_size(sizeof(Register))));
 
 template <typename Vector>
 HYDRASCOPE_INLINE Vector load_as(const float* from) {
@@ -69,6 +71,17 @@ HYDRASCOPE_INLINE Lanes load_bfloat16(const std::uint16_t* from) {
   std::memcpy(&half, from, sizeof half);
   const Words bits = __builtin_convertvector(half, Words) << 16;
   Lanes x;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+// A register of floats from floats or bfloat16 numbers.
+HYDRASCOPE_INLINE Register load_register(const float* from) { return load_as<Register>(from); }
+HYDRASCOPE_INLINE Register load_register(const std::uint16_t* from) {
+  HalfRegister half;
+  std::memcpy(&half, from, sizeof half);
+  const WordRegister bits = __builtin_convertvector(half, WordRegister) << 16;
+  Register x;
   std::memcpy(&x, &bits, sizeof x);
   return x;
 }

@@ -5,10 +5,12 @@
 #include <optional>
 #include <string_view>
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
@@ -17,6 +19,8 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
+
+#include "engine/models/transformer/cpu/row.h"
 
 namespace hydrascope {
 namespace {
@@ -148,7 +152,57 @@ at::Tensor Linear::run_joined(const at::Tensor& x) const {
   return at::linear(x, stored_.weight, stored_.bias);
 }
 
+// Of a single row, as in decoding, in a type that the loops know.
+bool Linear::is_row(const at::Tensor& x) const {
+  const at::ScalarType type = x.scalar_type();
+  return (type == at::kFloat || type == at::kBFloat16) && x.is_cpu() && x.numel() > 0 &&
+         x.size(-1) == x.numel() &&
+         std::ranges::all_of(parts_,
+                             [&](const Part& part) {
+                               return part.weight.is_cpu() && part.weight.scalar_type() == type &&
+                                      part.weight.is_contiguous();
+                             }) &&
+         constant(x);
+}
+
+// The packed layout is made for many rows. For one, time is that of reading the weights.
+at::Tensor Linear::run_row(const at::Tensor& x) const {
+  const std::int64_t in = x.numel();
+  std::int64_t outputs = 0;
+  for (const Part& part : parts_) outputs += part.weight.size(0);
+  const at::Tensor row = x.to(at::kFloat).contiguous();
+  at::Tensor all = at::empty({outputs}, row.options());
+  const cpu::RowLoops& loops = cpu::row_loops(cpu::best_processor(false));
+  const cpu::Element element = x.scalar_type() == at::kFloat ? cpu::Element::float32 : cpu::Element::bfloat16;
+  const auto row_bytes = in * static_cast<std::int64_t>(x.element_size());
+  constexpr std::int64_t least_bytes = std::int64_t{128} << 10; // from about here on a thread pays
+  const float* const from = row.const_data_ptr<float>();
+  float* const to = all.data_ptr<float>();
+  at::parallel_for(0, outputs, std::max<std::int64_t>(1, least_bytes / row_bytes),
+                   [&](const std::int64_t begin, const std::int64_t end) {
+                     std::int64_t first = 0;
+                     for (const Part& part : parts_) {
+                       const std::int64_t last = first + part.weight.size(0);
+                       const std::int64_t from_row = std::max(begin, first), to_row = std::min(end, last);
+                       const auto* const weights = static_cast<const char*>(part.weight.const_data_ptr());
+                       if (from_row < to_row)
+                         loops.product(from, weights + (from_row - first) * row_bytes, element, in,
+                                       to_row - from_row, to + from_row);
+                       first = last;
+                     }
+                   });
+  std::int64_t first = 0;
+  for (const Part& part : parts_) {
+    if (part.bias.defined()) all.narrow(0, first, part.weight.size(0)).add_(part.bias);
+    first += part.weight.size(0);
+  }
+  std::vector<std::int64_t> shape = x.sizes().vec();
+  shape.back() = outputs;
+  return all.to(x.scalar_type()).view(shape);
+}
+
 at::Tensor Linear::operator()(const at::Tensor& x, Activation activation) const {
+  if (is_row(x)) return activate(run_row(x), activation);
   if (packable(x)) {
     const bool fused = activation == Activation::gelu;
     const at::Tensor y = run_packed(x, fused);
@@ -159,9 +213,9 @@ at::Tensor Linear::operator()(const at::Tensor& x, Activation activation) const 
 
 std::vector<at::Tensor> Linear::split(const at::Tensor& x) const {
   std::vector<at::Tensor> result;
-  const bool packed = packable(x);
-  if (packed || (!parts_.front().weight.is_cpu() && constant(x))) {
-    const at::Tensor all = packed ? run_packed(x, false) : run_joined(x);
+  const bool row = is_row(x), packed = !row && packable(x);
+  if (row || packed || (!parts_.front().weight.is_cpu() && constant(x))) {
+    const at::Tensor all = row ? run_row(x) : packed ? run_packed(x, false) : run_joined(x);
     std::int64_t at_column = 0;
     for (const Part& part : parts_) {
       result.push_back(all.narrow(-1, at_column, part.weight.size(0)));

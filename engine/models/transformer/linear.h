@@ -41,9 +41,11 @@ private:
   };
   bool constant(const at::Tensor& x) const;
   bool packable(const at::Tensor& x) const;
+  bool is_row(const at::Tensor& x) const;
   Joined joined() const;
   at::Tensor run_packed(const at::Tensor& x, bool with_gelu) const;
   at::Tensor run_joined(const at::Tensor& x) const;
+  at::Tensor run_row(const at::Tensor& x) const;
 
   std::vector<Part> parts_;
   mutable std::once_flag once_;

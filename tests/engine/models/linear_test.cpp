@@ -3,8 +3,12 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+
+#include "engine/models/transformer/cpu/row.h"
 
 namespace hydrascope {
 namespace {
@@ -83,6 +87,52 @@ TEST(FoldedProjections, AreThoseOfKernelsWithMapsAlone) {
     block.fold();
     EXPECT_EQ(block.fold(), nullptr) << name;
   }
+}
+
+// A single row goes through loops of its own: odd widths, several parts, biases, either type.
+TEST(LinearOfARow, IsTheProduct) {
+  const at::NoGradGuard no_gradients;
+  at::Generator generator = at::detail::createCPUGenerator(2);
+  const auto draw = [&](at::IntArrayRef sizes) { return at::randn(sizes, generator); };
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
+    for (const std::int64_t in : {1, 7, 16, 33, 64, 100, 576}) {
+      SCOPED_TRACE(std::to_string(in) + " " + c10::toString(type));
+      std::vector<Linear::Part> parts;
+      for (const std::int64_t out : {5, 1, 300}) {
+        const at::Tensor bias = out == 1 ? at::Tensor() : draw({out}).to(type);
+        parts.push_back({draw({out, in}).to(type), bias});
+      }
+      const Linear linear(parts);
+      const at::Tensor x = draw({1, 1, in}).to(type);
+      const std::vector<at::Tensor> all = linear.split(x);
+      ASSERT_EQ(all.size(), parts.size());
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        at::Tensor expected = at::matmul(x.to(at::kDouble), parts[i].weight.to(at::kDouble).t());
+        if (parts[i].bias.defined()) expected = expected + parts[i].bias.to(at::kDouble);
+        EXPECT_EQ(all[i].sizes(), expected.sizes());
+        EXPECT_EQ(all[i].scalar_type(), type);
+        const double most = std::max(1.0, expected.abs().max().item<double>());
+        const double error = (all[i].to(at::kDouble) - expected).abs().max().item<double>();
+        EXPECT_LT(error, (type == at::kFloat ? 1e-5 : 8e-3) * most);
+      }
+    }
+}
+
+// What each kind of processor runs is the same up to rounding.
+TEST(LinearOfARow, IsTheSameOnEveryProcessor) {
+  at::Generator generator = at::detail::createCPUGenerator(3);
+  constexpr std::int64_t in = 83, rows = 11;
+  const at::Tensor x = at::randn({in}, generator), weights = at::randn({rows, in}, generator);
+  const at::Tensor halves = weights.to(at::kBFloat16);
+  for (const cpu::Processor processor : cpu::processors())
+    for (const bool half : {false, true}) {
+      at::Tensor out = at::zeros({rows});
+      cpu::row_loops(processor).product(
+          x.const_data_ptr<float>(), half ? halves.const_data_ptr() : weights.const_data_ptr(),
+          half ? cpu::Element::bfloat16 : cpu::Element::float32, in, rows, out.data_ptr<float>());
+      const at::Tensor expected = at::matmul((half ? halves : weights).to(at::kDouble), x.to(at::kDouble));
+      EXPECT_LT((out.to(at::kDouble) - expected).abs().max().item<double>(), 1e-5) << cpu::name_of(processor);
+    }
 }
 
 } // namespace

@@ -6,19 +6,6 @@
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
-using HalfRegister = std::uint16_t __attribute__((vector_size(sizeof(Register) / 2)));
-using WordRegister = std::uint32_t __attribute__((vector_size(sizeof(Register))));
-
-HYDRASCOPE_INLINE Register numbers(const float* from) { return load_as<Register>(from); }
-HYDRASCOPE_INLINE Register numbers(const std::uint16_t* from) {
-  HalfRegister half;
-  std::memcpy(&half, from, sizeof half);
-  const WordRegister bits = __builtin_convertvector(half, WordRegister) << 16;
-  Register x;
-  std::memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
 constexpr std::int64_t piece = registers_at_once * register_floats;
 
 // Scores of a tile's tokens for `group` queries, rows of `scores` apart by `stride`.
@@ -31,7 +18,7 @@ HYDRASCOPE_INLINE void score_tile(const float* q, const std::int64_t width, cons
       Register key[registers_at_once];
       HYDRASCOPE_UNROLL
       for (std::int64_t r = 0; r < registers_at_once; ++r)
-        key[r] = numbers(keys + f * tokens_of_block + first + r * register_floats);
+        key[r] = load_register(keys + f * tokens_of_block + first + r * register_floats);
       HYDRASCOPE_UNROLL
       for (std::int64_t g = 0; g < group; ++g) {
         const Register factor = q[g * width + f] - Register{};
@@ -57,7 +44,7 @@ HYDRASCOPE_INLINE void gather_values(const float* weights, const std::int64_t st
       Register value[registers];
       HYDRASCOPE_UNROLL
       for (std::int64_t r = 0; r < registers; ++r)
-        value[r] = numbers(values + j * padded + f + r * register_floats);
+        value[r] = load_register(values + j * padded + f + r * register_floats);
       HYDRASCOPE_UNROLL
       for (std::int64_t g = 0; g < group; ++g) {
         const Register weight = weights[g * stride + j] - Register{};
