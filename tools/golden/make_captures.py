@@ -22,7 +22,7 @@ from safetensors import safe_open
 from common import GOLDEN, generator, randomise
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from capture import Grid, hydrascope_capture  # noqa: E402
+from capture import Grid, Watch, hydrascope_capture  # noqa: E402
 
 LIMIT = 1e-5
 SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48)
@@ -214,6 +214,93 @@ def check_written(folder):
     assert read(folder / "linear.safetensors")[0]["layers.0.q"].shape == (1, 2, 5, 4)
 
 
+def recorded_of(function, file):
+    """What the function returns while it is recorded, as without, and the tensors and metadata; none: nothing was."""
+    alone = function()
+    returned = None
+    try:
+        with warnings.catch_warnings(), hydrascope_capture(file):
+            warnings.simplefilter("ignore")
+            returned = function()
+    except RuntimeError as error:
+        assert returned is not None and "no attention" in str(error), error
+        tensors, about = None, None
+    else: tensors, about = read(file)
+    assert torch.equal(returned, alone), "recording changed the result"
+    return returned, tensors, about
+
+
+def check_not_disturbed(folder):
+    """Functions called by keywords, keys that broadcast, and scores that are not followed: the model goes on as without."""
+    file = folder / "undisturbed.safetensors"
+    q, k, v = (torch.from_numpy(generator(f"undisturbed {i}").standard_normal((2, 3, 6, 8))).float() for i in range(3))
+    flat = [x.flatten(0, 1) for x in (q, k, v)]
+    slopes = torch.arange(36, dtype=torch.float32).reshape(6, 1, 6) / 9
+
+    def alibi():  # as Bloom has it
+        scores = slopes.baddbmm(batch1=flat[0], batch2=flat[1].mT, beta=1.0, alpha=8**-0.5).view(2, 3, 6, 6)
+        later = torch.ones(6, 6, dtype=torch.bool).triu(1)
+        return torch.bmm(torch.masked_fill(scores, mask=later, value=-torch.inf).softmax(-1).view(6, 6, 6), flat[2])
+    out, tensors, about = recorded_of(alibi, file)
+    weights = (torch.einsum("bhnd,bhmd->bhnm", *(tensors[f"layers.0.{x}"] for x in "qk")) * json.loads(about["scale"])[0] +
+               tensors["layers.0.mask"]).softmax(-1)
+    assert float((weights @ tensors["layers.0.v"] - out.reshape(tensors["layers.0.q"].shape)).abs().max()) < LIMIT
+    bloom = transformers.BloomModel(transformers.BloomConfig(vocab_size=64, hidden_size=32, n_layer=1, n_head=4)).eval()
+    with torch.no_grad(): recorded_of(lambda: bloom(input_ids=ids("bloom", 2, 7))[0], file)
+
+    def multi_query():
+        scores = torch.matmul(q, other=k[:, :1].mT).view(6, 6, 6) / 8**0.5
+        return scores.softmax(-1).view(2, 3, 6, 6) @ v[:, :1]
+    out, tensors, about = recorded_of(multi_query, file)
+    own = attention_of(*(tensors[f"layers.0.{key}"] for key in "qkv"), json.loads(about["scale"])[0], False, None)
+    assert float((own - out).abs().max()) < LIMIT
+
+    def fails(*_): raise ValueError("not as expected")
+    kept = hydrascope_capture.keep, Watch.product
+    module, x = Written("causal").requires_grad_(False), torch.ones(1, 6, 24)
+    for owner, name in ((hydrascope_capture, "keep"), (Watch, "product")):
+        setattr(owner, name, fails)
+        try:
+            assert recorded_of(lambda: module(x), file)[1] is None
+        finally: hydrascope_capture.keep, Watch.product = kept
+
+
+def check_written_to(folder):
+    """Scores that are written to in place: as the mask that it is, else not recorded as if nothing had been."""
+    file = folder / "place.safetensors"
+    q, k, v = (torch.from_numpy(generator(f"place {i}").standard_normal((2, 3, 6, 8))).float() for i in range(3))
+    later = torch.ones(6, 6, dtype=torch.bool).triu(1)
+
+    def attended(change, factor=8**-0.5):
+        def function():
+            scores = q @ k.mT * factor
+            change(scores)
+            return scores.softmax(-1) @ v
+        return function
+
+    def masked(scores): scores[later.expand_as(scores)] = -torch.inf
+    def row(scores): scores[..., 1] = -torch.inf
+    def first_sequence(scores): scores[torch.tensor([True, False])] = 0.0
+    def through_a_view(scores): scores.view(6, 6, 6)[:, :, 2].zero_()
+    def scaled_sum(scores): scores.mul_(0.5).add_(torch.zeros(6, 6)).masked_fill_(later, -torch.inf)
+    def clipped(scores): scores.clamp_(-0.5, 0.5)
+    def squashed(scores): scores.tanh_()
+    def into(scores): torch.tanh(scores, out=scores)
+    def rectified(scores): torch.nn.functional.relu(scores, inplace=True)
+    def chosen(scores): scores.copy_(torch.where(later, scores, 2 * scores))
+    for inference in (False, True):
+        with torch.inference_mode(inference):
+            for change in (masked, scaled_sum):
+                out, tensors, about = recorded_of(attended(change), file)
+                assert json.loads(about["causal"]) == [True], (change.__name__, inference)
+                own = attention_of(*(tensors[f"layers.0.{x}"] for x in "qkv"), json.loads(about["scale"])[0], True, None)
+                assert float((own - out).abs().max()) < LIMIT, (change.__name__, inference)
+            for change in (row, first_sequence, through_a_view, clipped, squashed, into, rectified, chosen):
+                assert recorded_of(attended(change), file)[1] is None, (change.__name__, inference)
+    unmasked = lambda: torch.where(later, q @ k.mT, 0.5 * (q @ k.mT)).softmax(-1) @ v  # noqa: E731
+    assert recorded_of(unmasked, file)[1] is None
+
+
 def check_packages(folder):
     """Stand-ins for packages that need a GPU, with the arguments of flash_attn and xformers, and flex_attention itself."""
     fused = torch.nn.functional.scaled_dot_product_attention
@@ -257,6 +344,8 @@ def main():
                 assert own < LIMIT and module < LIMIT, name
         check_steps(folder)
         check_written(folder)
+        check_not_disturbed(folder)
+        check_written_to(folder)
         check_packages(folder)
     if check: return
     captures = GOLDEN / "captures"
