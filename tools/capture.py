@@ -509,8 +509,8 @@ def hydrascope_show(q, k, v, out=None, *, causal=False, scale=None, texts=None, 
     names     a name for each layer
     path      of the socket, if the window has another than the usual one
 
-    Returns whether a window took it. Without a window it warns once and returns False, so that a training goes on. What
-    the window refuses is an error.
+    Returns whether a window took it. Without a window, or with one that is silent for ten seconds, it warns and returns
+    False, so that a training goes on. What the window refuses is an error. A Grid's picture is not sent.
     """
     layers = [[four(x.detach()).to("cpu").contiguous() for x in (one if isinstance(one, (list, tuple)) else [one])]
               for one in (q, k, v)]
@@ -523,7 +523,7 @@ def hydrascope_show(q, k, v, out=None, *, causal=False, scale=None, texts=None, 
     scales = [1 / math.sqrt(x.shape[-1]) if scale is None else float(scale) for x in layers[0]]
     metadata = {"hydrascope_capture": "1", "layers": json.dumps(list(names or (f"layer {i}" for i in range(count)))),
                 "causal": json.dumps([bool(causal)] * count), "scale": json.dumps(scales), "source": source}
-    if texts is not None: metadata["tokens"] = json.dumps(texts)
+    if texts is not None: metadata["tokens"] = json.dumps(without_pictures(texts))
     message = io.BytesIO()
     write_tensors(message, tensors, metadata)
     return sent(message.getbuffer(), path or listening_at())
@@ -538,20 +538,40 @@ def listening_at():
     return os.path.join(folder, "hydrascope.sock")
 
 
+def without_pictures(texts):
+    """What is sent is one file: a picture would be looked for beside the window's copy of it."""
+    if isinstance(texts, (list, tuple)): return [without_pictures(one) for one in texts]
+    if not isinstance(texts, dict) or "image" not in texts: return texts
+    warnings.warn("hydrascope_show: a Grid's picture is not sent; hydrascope_capture stores it beside the capture",
+                  stacklevel=3)
+    return {key: value for key, value in texts.items() if key != "image"}
+
+
+PATIENCE = 10  # seconds that a window may be silent
+
+
 def sent(capture, path):
+    def not_sent(reason):
+        warnings.warn(f"hydrascope_show: {reason}", stacklevel=4)
+        return False
     answer = b""
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as window:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as window:
+        try:
+            window.settimeout(PATIENCE)
             window.connect(path)
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused early: the answer says why
                 window.sendall(b"HYDRASCOPE\n" + len(capture).to_bytes(8, "little"))
-                window.sendall(capture)
-            while piece := window.recv(4096): answer += piece
-    except OSError as error:
-        warnings.warn(f"hydrascope_show: no window listens at {path} ({error.strerror}); start hydrascope --listen",
-                      stacklevel=3)
-        return False
-    if answer != b"ok\n": raise ValueError(f"hydrascope_show: {answer.decode(errors='replace').strip() or 'no answer'}")
+                for start in range(0, len(capture), 1 << 20):  # sendall's time is for all it sends
+                    window.sendall(capture[start:start + (1 << 20)])
+            window.settimeout(PATIENCE + len(capture) / 2e8)  # it reads all numbers before it answers
+            with contextlib.suppress(ConnectionResetError):  # comes after the answer where not all was read
+                while piece := window.recv(4096): answer += piece
+        except TimeoutError:
+            return not_sent(f"the window at {path} does not answer; nothing is shown")
+        except OSError as error:
+            return not_sent(f"no window listens at {path} ({error.strerror}); start hydrascope --listen")
+    if not answer: return not_sent(f"the window at {path} closed before it answered")
+    if answer != b"ok\n": raise ValueError(f"hydrascope_show: {answer.decode(errors='replace').strip()}")
     return True
 
 

@@ -9,8 +9,10 @@ it is what the model's attention module returned.
 import argparse
 import json
 import pathlib
+import socket
 import sys
 import tempfile
+import threading
 import types
 import warnings
 
@@ -22,7 +24,8 @@ from safetensors import safe_open
 from common import GOLDEN, generator, randomise
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from capture import Grid, Watch, hydrascope_capture  # noqa: E402
+import capture  # noqa: E402
+from capture import Grid, Watch, hydrascope_capture, hydrascope_show  # noqa: E402
 
 LIMIT = 1e-5
 SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48)
@@ -329,6 +332,63 @@ def check_packages(folder):
     assert float((own - out).abs().max()) < LIMIT
 
 
+def check_show(folder):
+    """What is sent to a window, and how each of its answers, or none, is taken."""
+    path, q = str(folder / "socket"), torch.ones(1, 2, 6, 4)
+
+    def shown(window, **how):
+        """What hydrascope_show returns or raises, and its warnings, where `window` has the connection."""
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(path)
+            listening.listen()
+
+            def serve():
+                with listening.accept()[0] as connection: window(connection)
+            thread = threading.Thread(target=serve)
+            thread.start()
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                try: result = hydrascope_show(q, q, q, path=path, **how)
+                except ValueError as error: result = str(error)
+            thread.join()
+        pathlib.Path(path).unlink()
+        return result, " ".join(str(each.message) for each in said)
+    received = {}
+
+    def takes(connection):
+        stream = connection.makefile("rb")
+        assert stream.readline() == b"HYDRASCOPE\n"
+        content = stream.read(int.from_bytes(stream.read(8), "little"))
+        (folder / "received.safetensors").write_bytes(content)
+        received["tensors"], received["about"] = read(folder / "received.safetensors")
+        connection.sendall(b"ok\n")
+
+    def refuses(connection):  # with bytes that it has not read
+        connection.recv(4)
+        connection.sendall(b"error: too large\n")
+
+    def silent(connection):
+        while connection.recv(1 << 16): pass
+    assert shown(takes, texts=list("abcdef"), causal=True) == (True, "")
+    assert torch.equal(received["tensors"]["layers.0.q"], q) and json.loads(received["about"]["tokens"]) == list("abcdef")
+    picture = types.SimpleNamespace(save=None)  # as one of PIL
+    for image in ("cat.png", picture):
+        result, said = shown(takes, texts=[Grid(2, 3, image=image)])
+        assert result is True and "picture is not sent" in said, said
+        assert json.loads(received["about"]["tokens"]) == [{"rows": 2, "columns": 3, "prefix": 0}], received["about"]
+    assert shown(refuses) == ("hydrascope_show: error: too large", "")
+    result, said = shown(lambda connection: connection.recv(4))
+    assert result is False and "closed before it answered" in said, (result, said)
+    capture.PATIENCE, patience = 0.2, capture.PATIENCE
+    result, said = shown(silent)
+    capture.PATIENCE = patience
+    assert result is False and "does not answer" in said, (result, said)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert hydrascope_show(q, q, q, path=path) is False
+    assert "no window listens" in str(said[0].message), said
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing")
@@ -347,6 +407,7 @@ def main():
         check_not_disturbed(folder)
         check_written_to(folder)
         check_packages(folder)
+        check_show(folder)
     if check: return
     captures = GOLDEN / "captures"
     captures.mkdir(exist_ok=True)
