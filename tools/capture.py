@@ -12,7 +12,7 @@ installed, and every attention written out as softmax(q kᵀ) v is recorded: q, 
 scale, and W_o where it is found. The format is in docs/captures.md. No code of the model changes, and nothing is left
 patched. Record a model as it is, without torch.compile.
 """
-import contextlib, ctypes, functools, io, json, math, os, re, socket, sys, warnings, weakref  # noqa: E401
+import contextlib, ctypes, functools, io, json, math, os, re, shutil, socket, sys, warnings, weakref  # noqa: E401
 
 import torch
 import torch.nn.functional as F
@@ -24,7 +24,8 @@ FAR = -1e4  # what is added to a score that must not count is at least as low
 
 
 class Grid(dict):
-    """Tokens that are patches of a picture: `prefix` tokens (class, registers), then rows × columns patches."""
+    """Tokens that are patches of a picture: `prefix` tokens (class, registers), then rows × columns patches. `image`, a
+    file or a picture of PIL, is copied beside the capture if it lies outside the capture's folder."""
 
     def __init__(self, rows, columns, prefix=0, image=None):
         super().__init__(rows=rows, columns=columns, prefix=prefix, **({} if image is None else {"image": image}))
@@ -124,17 +125,28 @@ class hydrascope_capture(contextlib.AbstractContextManager):  # noqa: N801
                                           for key, value in metadata.items()})
 
     def tokens_beside(self, file):
-        """The tokens with the path of a picture as it is seen from the capture."""
-        folder = os.path.dirname(os.path.abspath(file))
+        """The tokens with the path of a picture as it is seen from the capture; the program opens none outside its folder."""
+        folder, stem = os.path.dirname(os.path.abspath(file)), file.removesuffix(".safetensors")
 
-        def placed(tokens):
+        def placed(tokens, number=""):
             if not isinstance(tokens, dict): return list(tokens)
-            image = tokens.get("image")
+            tokens = dict(tokens)
+            image = tokens.pop("image", None)
+            if image is None: return tokens
             if hasattr(image, "save"):  # a picture of PIL
-                image.save(image := file.removesuffix(".safetensors") + ".png")
-            return {**tokens, "image": os.path.relpath(image, folder)} if image is not None else dict(tokens)
+                image.save(path := f"{stem}{number}.png")
+            else:
+                path = os.fspath(image)
+                if os.path.relpath(path, folder).split(os.sep)[0] == os.pardir:
+                    path = f"{stem}{number}{os.path.splitext(path)[1]}"
+                    try: shutil.copyfile(image, path)
+                    except OSError as error:
+                        warnings.warn(f"hydrascope_capture: the picture {image} cannot be copied: {error.strerror}", stacklevel=4)
+                        return tokens
+            return {**tokens, "image": os.path.relpath(path, folder)}
         several = isinstance(self.texts, (list, tuple)) and any(not isinstance(one, str) for one in self.texts)
-        return [placed(one) for one in self.texts] if several else placed(self.texts)
+        if not several: return placed(self.texts)
+        return [placed(one, f"-{i}" if i else "") for i, one in enumerate(self.texts)]
 
     # ---- Entering and leaving
 

@@ -304,6 +304,26 @@ def check_written_to(folder):
     assert recorded_of(unmasked, file)[1] is None
 
 
+def check_pictures(folder):
+    """A picture lies in the capture's folder afterwards, wherever it was."""
+    inside, x = folder / "below" / "inside.png", torch.ones(1, 2, 17, 4)
+    inside.parent.mkdir()
+    outside = GOLDEN / "images" / "pictures" / "gradient.png"
+    inside.write_bytes(outside.read_bytes())
+
+    class Picture:  # as one of PIL
+        def save(self, path): pathlib.Path(path).write_bytes(outside.read_bytes())
+    grids = [Grid(4, 4, prefix=1, image=image) for image in (inside, outside, Picture(), "no such/file.png")]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with hydrascope_capture(folder / "pictures.safetensors", texts=grids):
+            torch.nn.functional.scaled_dot_product_attention(x, x, x)
+    images = [grid.get("image") for grid in json.loads(read(folder / "pictures.safetensors")[1]["tokens"])]
+    assert images == ["below/inside.png", "pictures-1.png", "pictures-2.png", None], images
+    assert all((folder / image).read_bytes() == outside.read_bytes() for image in images[:3])
+    assert "no such/file.png cannot be copied" in str(said[-1].message), said
+
+
 def check_packages(folder):
     """Stand-ins for packages that need a GPU, with the arguments of flash_attn and xformers, and flex_attention itself."""
     fused = torch.nn.functional.scaled_dot_product_attention
@@ -406,6 +426,7 @@ def main():
         check_written(folder)
         check_not_disturbed(folder)
         check_written_to(folder)
+        check_pictures(folder)
         check_packages(folder)
         check_show(folder)
     if check: return
