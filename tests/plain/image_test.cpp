@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -78,12 +79,16 @@ TEST(Decoding, ReadsNoPipesDevicesOrHugeFiles) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   std::ofstream(huge).close();
   std::filesystem::resize_file(huge, (std::uintmax_t{1} << 30) + 1); // sparse
-  for (const std::filesystem::path& file : {pipe, std::filesystem::path("/dev/zero"), huge}) {
+  for (const auto& [file, reason] :
+       {std::pair{pipe, "is not a regular file"}, std::pair{fs::path("/dev/zero"), "is not a regular file"},
+        std::pair{huge, "pictures of at most"}}) {
     try {
       load_image(file);
       ADD_FAILURE() << file << " was read";
     } catch (const Error& error) {
-      EXPECT_TRUE(std::string(error.what()).starts_with(file.string())) << error.what();
+      const std::string message = error.what();
+      EXPECT_TRUE(message.starts_with(file.string() + ": ")) << message;
+      EXPECT_NE(message.find(reason), std::string::npos) << message;
     }
   }
   std::filesystem::remove_all(name);
