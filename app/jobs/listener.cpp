@@ -150,7 +150,8 @@ public:
         std::optional<ItemLock> lock = take_lock(path_);
         if (!lock) continue; // a window that starts now takes it for one that was left
         lock_.emplace(std::move(*lock));
-      } catch (const Error&) { // no locks here: others leave it
+      } catch (const Error&) {
+        return; // no locks here: others leave it
       }
       return;
     }
