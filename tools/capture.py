@@ -12,7 +12,7 @@ installed, and every attention written out as softmax(q kᵀ) v is recorded: q, 
 scale, and W_o where it is found. The format is in docs/captures.md. No code of the model changes, and nothing is left
 patched. Record a model as it is, without torch.compile.
 """
-import contextlib, ctypes, functools, io, json, math, os, re, socket, sys, warnings, weakref  # noqa: E401
+import contextlib, ctypes, functools, io, json, math, os, re, shutil, socket, sys, warnings, weakref  # noqa: E401
 
 import torch
 import torch.nn.functional as F
@@ -24,7 +24,8 @@ FAR = -1e4  # what is added to a score that must not count is at least as low
 
 
 class Grid(dict):
-    """Tokens that are patches of a picture: `prefix` tokens (class, registers), then rows × columns patches."""
+    """Tokens that are patches of a picture: `prefix` tokens (class, registers), then rows × columns patches. `image`, a
+    file or a picture of PIL, is copied beside the capture if it lies outside the capture's folder."""
 
     def __init__(self, rows, columns, prefix=0, image=None):
         super().__init__(rows=rows, columns=columns, prefix=prefix, **({} if image is None else {"image": image}))
@@ -64,8 +65,8 @@ class hydrascope_capture(contextlib.AbstractContextManager):  # noqa: N801
         if not self.wanted(call, name): return
         try:
             self.keep(name, module, *(four(x.detach()) for x in (q, k, v)), out.detach(), bias, causal, scale)
-        except Left as reason:
-            self.leave_out(str(reason), name)
+        except Exception as reason:  # whatever it is, the model goes on
+            self.leave_out(why(reason), name)
 
     def wanted(self, call, name):
         if self.layers is None: return True
@@ -78,13 +79,15 @@ class hydrascope_capture(contextlib.AbstractContextManager):  # noqa: N801
 
     def keep(self, name, module, q, k, v, out, bias, causal, scale):
         batch, heads, queries, width = q.shape
+        if k.shape[1] != v.shape[1]:  # one of them has been repeated to q's heads
+            k, v = (x.expand(-1, max(k.shape[1], v.shape[1]), -1, -1) for x in (k, v))
         if k.shape[0] != batch: k, v = (x.expand(batch, *x.shape[1:]) for x in (k, v))
         groups = getattr(module, "num_key_value_groups", 1)  # transformers repeats k and v to q's heads
         if isinstance(groups, int) and groups > 1 and k.shape[1] == heads: k, v = k[:, ::groups], v[:, ::groups]
         if causal and k.shape[2] > queries: k, v = k[:, :, :queries], v[:, :, :queries]  # no query sees the rest
         keys = k.shape[2]
         if self.tokens is not None and max(queries, keys) > self.tokens:
-            raise Left(f"more than {self.tokens} tokens")
+            raise LeftOut(f"more than {self.tokens} tokens")
         mask = None
         if bias is not None: causal, mask = reduced(bias.detach(), causal, batch, queries, keys)
         tensors = {"q": q, "k": k, "v": v}
@@ -95,7 +98,7 @@ class hydrascope_capture(contextlib.AbstractContextManager):  # noqa: N801
             wo = output_weight(module, self.stack[-2:-1], heads * v.shape[3])
             if wo is not None: tensors["wo"] = wo.detach()
         size = sum(x.numel() * x.element_size() for x in tensors.values())
-        if self.used + size > self.bytes: raise Left(f"more than {self.bytes} bytes in all")
+        if self.used + size > self.bytes: raise LeftOut(f"more than {self.bytes} bytes in all")
         self.used += size
         stored = {key: x.to("cpu", copy=True).contiguous() for key, x in tensors.items()}
         self.records.append((name, causal and queries > 1, 1 / math.sqrt(width) if scale is None else float(scale), stored))
@@ -122,17 +125,28 @@ class hydrascope_capture(contextlib.AbstractContextManager):  # noqa: N801
                                           for key, value in metadata.items()})
 
     def tokens_beside(self, file):
-        """The tokens with the path of a picture as it is seen from the capture."""
-        folder = os.path.dirname(os.path.abspath(file))
+        """The tokens with the path of a picture as it is seen from the capture; the program opens none outside its folder."""
+        folder, stem = os.path.dirname(os.path.abspath(file)), file.removesuffix(".safetensors")
 
-        def placed(tokens):
+        def placed(tokens, number=""):
             if not isinstance(tokens, dict): return list(tokens)
-            image = tokens.get("image")
+            tokens = dict(tokens)
+            image = tokens.pop("image", None)
+            if image is None: return tokens
             if hasattr(image, "save"):  # a picture of PIL
-                image.save(image := file.removesuffix(".safetensors") + ".png")
-            return {**tokens, "image": os.path.relpath(image, folder)} if image is not None else dict(tokens)
+                image.save(path := f"{stem}{number}.png")
+            else:
+                path = os.fspath(image)
+                if os.path.relpath(path, folder).split(os.sep)[0] == os.pardir:
+                    path = f"{stem}{number}{os.path.splitext(path)[1]}"
+                    try: shutil.copyfile(image, path)
+                    except OSError as error:
+                        warnings.warn(f"hydrascope_capture: the picture {image} cannot be copied: {error.strerror}", stacklevel=4)
+                        return tokens
+            return {**tokens, "image": os.path.relpath(path, folder)}
         several = isinstance(self.texts, (list, tuple)) and any(not isinstance(one, str) for one in self.texts)
-        return [placed(one) for one in self.texts] if several else placed(self.texts)
+        if not several: return placed(self.texts)
+        return [placed(one, f"-{i}" if i else "") for i, one in enumerate(self.texts)]
 
     # ---- Entering and leaving
 
@@ -180,18 +194,25 @@ class hydrascope_capture(contextlib.AbstractContextManager):  # noqa: N801
             if not re.search(pattern, name) or len(args) < 3 or not all(torch.is_tensor(x) for x in args[:3]): continue
             q, k, v = (heads_first(x, layout) for x in args[:3])
             out = out[0] if isinstance(out, tuple) else out
+            if not torch.is_tensor(out):
+                self.leave_out("its output is no tensor", name)
+                continue
             causal = bool(getattr(module, "causal", getattr(module, "is_causal", False)))
             self.record(q, k, v, heads_first(out, layout) if out.dim() == 4 else out, causal=causal, name=name)
 
 
-class Left(Exception):
+class LeftOut(Exception):
     """Why a call is left out."""
+
+
+def why(reason):
+    return str(reason) if isinstance(reason, LeftOut) else f"it could not be followed ({type(reason).__name__}: {reason})"
 
 
 def four(x):
     """(…,N,d) as (B,H,N,d)."""
     if x.dim() == 4: return x
-    if x.dim() < 2: raise Left("q, k and v have too few dimensions")
+    if x.dim() < 2: raise LeftOut("q, k and v have too few dimensions")
     return x.reshape(-1, *x.shape[-3:]) if x.dim() > 4 else x.reshape(1, *(1,) * (3 - x.dim()), *x.shape)
 
 
@@ -213,7 +234,7 @@ def reduced(bias, causal, batch, queries, keys):
         real = one.any(1)  # (B,M): some query attends to the key
         lower = queries == keys and queries > 1 and not bool((one & ~below).any())
         expected = real[:, None] & below if lower else real[:, None].expand_as(one)
-        counts = real[:, :, None] if queries == keys else torch.ones_like(expected)  # padding asks nothing
+        counts = real[:, :, None] if queries == keys else torch.ones_like(expected)  # what padding attends to is ignored
         if not bool(((one != expected) & counts).any()): return lower, None if bool(real.all()) else real
     if added is None or not bool(added.any()): return False, full[:, :1] if not per_head else full
     return False, torch.where(full, added, -math.inf).to(torch.float32)
@@ -244,20 +265,58 @@ class Origin:
         return Origin(**{**vars(self), **what})
 
 
+class Origins:
+    """By tensor. One that has been written to since, also through a view or by a function that is not watched, has none."""
+
+    def __init__(self):
+        self.kept = torch.utils.weak.WeakTensorKeyDictionary()
+
+    def get(self, x):
+        origin, written = self.kept.get(x, (None, None)) if torch.is_tensor(x) else (None, None)
+        return origin if origin is None or written == writes(x) else None
+
+    def __setitem__(self, x, origin):
+        self.kept[x] = (origin, writes(x))
+
+    def pop(self, x):
+        self.kept.pop(x, None)
+        if not x.is_inference(): return
+        storage = x.untyped_storage().data_ptr()
+        for view in [other for other in self.kept if other.untyped_storage().data_ptr() == storage]: self.kept.pop(view)
+
+
+def writes(x):
+    """How often the tensor has been written to; None in inference mode, which does not count: see pop()."""
+    return None if x.is_inference() else x._version
+
+
 class Watch(torch.overrides.TorchFunctionMode):
     """Sees every call of a function of PyTorch, and follows scores from q kᵀ through scale, mask and softmax to v."""
 
     def __init__(self, capture):
         super().__init__()
-        self.capture, self.origins = capture, torch.utils.weak.WeakTensorKeyDictionary()
+        self.capture, self.origins = capture, Origins()
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        name = getattr(func, "__name__", "").strip("_")
+        if torch.compiler.is_compiling(): return func(*args, **kwargs)  # as flex_attention does with itself
+        called = getattr(func, "__name__", "")
+        name = called.strip("_")
         if name == "scaled_dot_product_attention": return self.fused(func, *args, **kwargs)
         if name == "multi_head_attention_forward": return self.multi_head(func, args, kwargs)
+        first = args[0] if args else kwargs.get("input")
+        known = self.origins.get(first)  # before it is written to
         out = func(*args, **kwargs)
-        if torch.is_tensor(out) and out.is_floating_point() and out.dim() >= 3: self.follow(name, args, kwargs, out)
+        in_place = (name == "setitem" or called.endswith("_") and not called.startswith("__") or kwargs.get("inplace")
+                    or called.startswith("__i") and out is first)
+        for written in (first if in_place else None, kwargs.get("out")):
+            if torch.is_tensor(written): self.origins.pop(written)
+        scores = first if name == "setitem" else out
+        if torch.is_tensor(scores) and scores.is_floating_point() and scores.dim() >= 3:
+            try:
+                self.follow(name, args, kwargs, first, known, scores)
+            except Exception:  # not as it was taken to be: the model goes on, and the scores are no longer known
+                self.origins.pop(scores)
         return out
 
     def fused(self, func, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None,
@@ -276,26 +335,28 @@ class Watch(torch.overrides.TorchFunctionMode):
             F.scaled_dot_product_attention = original
         return out
 
-    def follow(self, name, args, kwargs, out):
-        first = args[0] if args else kwargs.get("input")
-        known = self.origins.get(first) if torch.is_tensor(first) else None
-        other = args[1] if len(args) > 1 else kwargs.get("other", kwargs.get("mask"))
+    def follow(self, name, args, kwargs, first, known, out):
+        def given(index, *names):
+            if len(args) > index: return args[index]
+            return next((kwargs[name] for name in names if name in kwargs), None)
+        other = given(1, "other", "mask", "mat2")
         if name in ("matmul", "bmm"):
             return self.product(first, other, out, known)
         if name == "baddbmm":  # input · beta + alpha · batch1 · batch2
-            self.product(args[1], args[2], out, None)
-            made = self.origins.get(out)
-            beta = kwargs.get("beta", 1)
-            if made and beta: self.origins[out] = made.changed(bias=first * beta)
-            if made: self.origins[out] = self.origins[out].changed(scale=kwargs.get("alpha", 1))
+            self.product(given(1, "batch1"), given(2, "batch2"), out, None)
+            made, beta = self.origins.get(out), kwargs.get("beta", 1)
+            if made: self.origins[out] = made.changed(scale=kwargs.get("alpha", 1), bias=first * beta if beta else None)
             return None
         if name == "einsum": return self.einsum(args, out)
         if name in ("add", "radd", "iadd") and known is None and torch.is_tensor(other):
             known, other = self.origins.get(other), first
-        if name == "where" and len(args) == 3:  # where(allowed, scores, −∞), where(masked, −∞, scores)
-            for scores, allowed in ((args[1], first), (args[2], ~first)):
-                known = self.origins.get(scores) if torch.is_tensor(scores) else None
-                if known and not known.weights: self.origins[out] = known.changed(bias=summed(known.bias, allowed))
+        if name == "where":  # where(allowed, scores, −∞), where(masked, −∞, scores)
+            condition, chosen, other = given(0, "condition"), given(1, "input"), given(2, "other")
+            if condition.dtype != torch.bool: condition, chosen = chosen, condition  # scores.where(allowed, −∞)
+            for scores, filler, allowed in ((chosen, other, condition), (other, chosen, ~condition)):
+                known = self.origins.get(scores)
+                if known and not known.weights and is_far(filler):
+                    self.origins[out] = known.changed(bias=summed(known.bias, allowed))
             return None
         if known is None: return None
         if known.weights and name in ("mul", "imul") and torch.is_tensor(other): return None  # no longer softmax
@@ -311,11 +372,18 @@ class Watch(torch.overrides.TorchFunctionMode):
             self.origins[out] = known.changed(bias=summed(known.bias, other))
         elif name == "masked_fill" and torch.is_tensor(other):
             value = args[2] if len(args) > 2 else kwargs.get("value", 0)
-            if float(value) <= FAR: self.origins[out] = known.changed(bias=summed(known.bias, ~other.bool()))
+            if is_far(value): self.origins[out] = known.changed(bias=summed(known.bias, ~other.bool()))
+        elif name == "setitem":  # scores[masked] = −∞
+            value = given(2)
+            if torch.is_tensor(other) and other.dtype == torch.bool and other.shape == out.shape and is_far(value):
+                self.origins[out] = known.changed(bias=summed(known.bias, ~other))
         elif name in ("view", "reshape", "unflatten", "flatten", "unsqueeze", "squeeze"):
             if out.shape[-2:] == first.shape[-2:]:
-                self.origins[out] = known.changed(q=known.q.reshape(*out.shape[:-1], -1),
-                                                  k=known.k.reshape(*out.shape[:-2], *known.k.shape[-2:]))
+                q, k, bias = known.q, known.k, known.bias  # of fewer heads or sequences, where they broadcast
+                self.origins[out] = known.changed(
+                    q=q.expand(*first.shape[:-1], q.shape[-1]).reshape(*out.shape[:-1], q.shape[-1]),
+                    k=k.expand(*first.shape[:-2], *k.shape[-2:]).reshape(*out.shape[:-2], *k.shape[-2:]),
+                    bias=None if bias is None else bias.expand(first.shape).reshape(out.shape))
         elif name in ("to", "float", "half", "bfloat16", "type", "type_as", "contiguous", "clone", "dropout", "detach",
                       "nan_to_num") and out.shape == first.shape and out is not first:
             self.origins[out] = known
@@ -354,6 +422,10 @@ class Watch(torch.overrides.TorchFunctionMode):
 def is_number(x): return isinstance(x, (int, float)) or torch.is_tensor(x) and x.numel() == 1
 
 
+def is_far(x):
+    return bool((x <= FAR).all()) if torch.is_tensor(x) else isinstance(x, (int, float)) and x <= FAR
+
+
 def as_bias(x): return torch.where(x, 0.0, -math.inf) if x.dtype == torch.bool else x
 
 
@@ -373,15 +445,15 @@ def other_kernels(capture):
             out = original(*args, **kwargs)
             try:
                 read(*args, **kwargs)(out[0] if isinstance(out, tuple) else out)
-            except Left as reason:
-                capture.leave_out(str(reason), getattr(original, "__name__", "attention"))
+            except Exception as reason:
+                capture.leave_out(why(reason), getattr(original, "__name__", "attention"))
             return out
         return original, call
 
     def flash(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1), softcap=0.0,
               alibi_slopes=None, **_):
         if tuple(window_size) != (-1, -1) or softcap or alibi_slopes is not None:
-            raise Left("flash_attn with a window, a softcap or ALiBi is not softmax(q kᵀ)")
+            raise LeftOut("flash_attn with a window, a softcap or ALiBi is not softmax(q kᵀ)")
         queries, keys = q.shape[1], k.shape[1]
         late = causal and queries != keys and queries > 1  # flash_attn aligns the last query with the last key
         bias = torch.ones(queries, keys, dtype=torch.bool, device=q.device).tril(keys - queries) if late else None
@@ -408,7 +480,7 @@ def other_kernels(capture):
                 zero = torch.zeros(index[0].shape, device=query.device)
                 added = score_mod(zero, *index)
                 if not torch.allclose(score_mod(zero + 1, *index), added + 1, equal_nan=True): raise ValueError
-            except Exception: raise Left("flex_attention with a score_mod that is more than a bias")
+            except Exception: raise LeftOut("flex_attention with a score_mod that is more than a bias")
             bias = summed(bias, added) if bool(added.any()) else bias
         return lambda out: capture.record(query, key, value, out, bias=bias, scale=scale)
 
@@ -449,8 +521,8 @@ def hydrascope_show(q, k, v, out=None, *, causal=False, scale=None, texts=None, 
     names     a name for each layer
     path      of the socket, if the window has another than the usual one
 
-    Returns whether a window took it. Without a window it warns once and returns False, so that a training goes on. What
-    the window refuses is an error.
+    Returns whether a window took it. Without a window, or with one that is silent for ten seconds, it warns and returns
+    False, so that a training goes on. What the window refuses is an error. A Grid's picture is not sent.
     """
     layers = [[four(x.detach()).to("cpu").contiguous() for x in (one if isinstance(one, (list, tuple)) else [one])]
               for one in (q, k, v)]
@@ -463,7 +535,7 @@ def hydrascope_show(q, k, v, out=None, *, causal=False, scale=None, texts=None, 
     scales = [1 / math.sqrt(x.shape[-1]) if scale is None else float(scale) for x in layers[0]]
     metadata = {"hydrascope_capture": "1", "layers": json.dumps(list(names or (f"layer {i}" for i in range(count)))),
                 "causal": json.dumps([bool(causal)] * count), "scale": json.dumps(scales), "source": source}
-    if texts is not None: metadata["tokens"] = json.dumps(texts)
+    if texts is not None: metadata["tokens"] = json.dumps(without_pictures(texts))
     message = io.BytesIO()
     write_tensors(message, tensors, metadata)
     return sent(message.getbuffer(), path or listening_at())
@@ -478,20 +550,40 @@ def listening_at():
     return os.path.join(folder, "hydrascope.sock")
 
 
+def without_pictures(texts):
+    """What is sent is one file: a picture would be looked for beside the window's copy of it."""
+    if isinstance(texts, (list, tuple)): return [without_pictures(one) for one in texts]
+    if not isinstance(texts, dict) or "image" not in texts: return texts
+    warnings.warn("hydrascope_show: a Grid's picture is not sent; hydrascope_capture stores it beside the capture",
+                  stacklevel=3)
+    return {key: value for key, value in texts.items() if key != "image"}
+
+
+PATIENCE = 10  # seconds that a window may be silent
+
+
 def sent(capture, path):
+    def not_sent(reason):
+        warnings.warn(f"hydrascope_show: {reason}", stacklevel=4)
+        return False
     answer = b""
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as window:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as window:
+        try:
+            window.settimeout(PATIENCE)
             window.connect(path)
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused early: the answer says why
                 window.sendall(b"HYDRASCOPE\n" + len(capture).to_bytes(8, "little"))
-                window.sendall(capture)
-            while piece := window.recv(4096): answer += piece
-    except OSError as error:
-        warnings.warn(f"hydrascope_show: no window listens at {path} ({error.strerror}); start hydrascope --listen",
-                      stacklevel=3)
-        return False
-    if answer != b"ok\n": raise ValueError(f"hydrascope_show: {answer.decode(errors='replace').strip() or 'no answer'}")
+                for start in range(0, len(capture), 1 << 20):  # sendall's time is for all it sends
+                    window.sendall(capture[start:start + (1 << 20)])
+            window.settimeout(PATIENCE + len(capture) / 2e8)  # it reads all numbers before it answers
+            with contextlib.suppress(ConnectionResetError):  # comes after the answer where not all was read
+                while piece := window.recv(4096): answer += piece
+        except TimeoutError:
+            return not_sent(f"the window at {path} does not answer; nothing is shown")
+        except OSError as error:
+            return not_sent(f"no window listens at {path} ({error.strerror}); start hydrascope --listen")
+    if not answer: return not_sent(f"the window at {path} closed before it answered")
+    if answer != b"ok\n": raise ValueError(f"hydrascope_show: {answer.decode(errors='replace').strip()}")
     return True
 
 

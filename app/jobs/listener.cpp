@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <fstream>
 #include <mutex>
 #include <stop_token>
@@ -23,6 +24,7 @@
 
 #include "engine/base/capture.h"
 #include "engine/base/error.h"
+#include "engine/base/files.h"
 #include "engine/base/process.h"
 #include "engine/base/text.h"
 
@@ -99,15 +101,75 @@ Descriptor listening_socket(const fs::path& path) {
     fs::remove(path, failure); // left by a window that has ended
   }
   Descriptor made = new_socket();
-  const mode_t before = umask(0177);
-  const bool bound = bind(made.number(), as_address(address), sizeof address) == 0;
-  const std::string reason = bound ? "" : system_reason();
-  umask(before);
-  if (!bound) throw Error(path.string(), "no socket can be made there: " + reason, "choose another --socket");
+  // The file is made with the socket's mode; a umask would be that of all threads.
+  if (fchmod(made.number(), S_IRUSR | S_IWUSR) != 0 ||
+      bind(made.number(), as_address(address), sizeof address) != 0)
+    throw Error(path.string(), "no socket can be made there: " + system_reason(), "choose another --socket");
   constexpr int waiting = 8;
   if (listen(made.number(), waiting) != 0) throw Error(path.string(), system_reason());
   return made;
 }
+
+constexpr const char* lock_name = "lock";
+
+// The lock of a window's folder, which ends with the process; nullopt while a window has it.
+std::optional<ItemLock> take_lock(const fs::path& folder) {
+  return ItemLock::take(folder / lock_name, 0, "make the folder writable");
+}
+
+// Removes the folders of windows that have ended without doing so.
+void remove_left_folders(const fs::path& parent) {
+  std::error_code failure;
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(parent, failure))
+    if (fs::exists(entry.path() / lock_name, failure)) folders.push_back(entry.path());
+  for (const fs::path& folder : folders) {
+    try {
+      if (const std::optional<ItemLock> left = take_lock(folder)) fs::remove_all(folder, failure);
+    } catch (const Error&) {
+      continue; // where nothing can be locked, nobody knows whose it is
+    }
+  }
+}
+
+} // namespace
+
+// A folder of this window alone; removed at the end.
+class WindowFolder {
+public:
+  explicit WindowFolder(const fs::path& parent) {
+    remove_left_folders(parent);
+    std::error_code failure;
+    fs::create_directories(parent, failure);
+    for (int number = 0;; ++number) {
+      path_ = parent / fmt::format("{}-{}", getpid(), number);
+      const bool made = fs::create_directory(path_, failure);
+      if (failure) return; // what comes is answered with the reason
+      if (!made) continue; // another container's process may have the same number
+      try {
+        std::optional<ItemLock> lock = take_lock(path_);
+        if (!lock) continue; // a window that starts now takes it for one that was left
+        lock_.emplace(std::move(*lock));
+      } catch (const Error&) {
+        return; // no locks here: others leave it
+      }
+      return;
+    }
+  }
+  ~WindowFolder() {
+    std::error_code failure;
+    fs::remove_all(path_, failure);
+  }
+  WindowFolder(const WindowFolder&) = delete;
+  WindowFolder& operator=(const WindowFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+private:
+  fs::path path_;
+  std::optional<ItemLock> lock_;
+};
+
+namespace {
 
 // Whether the socket has something to read, or a sender that has gone; false after `seconds` or at a stop.
 bool readable(const int number, const double seconds, const std::stop_token& stop) {
@@ -133,9 +195,10 @@ struct Listener::State {
   Settings settings;
   std::function<void()> wake;
   Descriptor socket;
+  std::optional<WindowFolder> folder;
   std::mutex mutex;
   std::optional<fs::path> newest; // not yet taken
-  fs::path taken;
+  std::deque<fs::path> taken;     // the oldest first
   std::uint64_t count = 0;
   std::jthread thread;
 
@@ -144,7 +207,10 @@ struct Listener::State {
     while (!stop.stop_requested()) {
       if (!readable(socket.number(), day, stop)) continue;
       const Descriptor sender(accept4(socket.number(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (sender.number() < 0) continue;
+      if (sender.number() < 0) { // as with too many open files: it stays readable
+        sleep_for(std::chrono::milliseconds(100), stop);
+        continue;
+      }
       std::string answer = "ok\n";
       try {
         receive(sender.number(), stop);
@@ -176,7 +242,7 @@ struct Listener::State {
                   fmt::format("holds {}, and at most {} are taken", bytes_text(static_cast<double>(bytes)),
                               bytes_text(static_cast<double>(settings.most_bytes))),
                   "send fewer layers or tokens");
-    const fs::path file = settings.folder / fmt::format("received-{}-{}.safetensors", getpid(), ++count);
+    const fs::path file = folder->path() / fmt::format("received-{}.safetensors", ++count);
     try {
       store(sender, file, bytes, stop);
       const Capture capture = Capture::open(file);
@@ -206,6 +272,18 @@ struct Listener::State {
     if (wake) wake();
   }
 
+  void remove_beyond_budget() {
+    std::error_code failure;
+    std::uintmax_t bytes = 0;
+    for (const fs::path& file : taken)
+      if (const std::uintmax_t size = fs::file_size(file, failure); !failure) bytes += size;
+    while (taken.size() > 2 && bytes > static_cast<std::uintmax_t>(settings.kept_bytes)) {
+      if (const std::uintmax_t size = fs::file_size(taken.front(), failure); !failure) bytes -= size;
+      fs::remove(taken.front(), failure);
+      taken.pop_front();
+    }
+  }
+
   void read_all(const int sender, char* to, std::size_t bytes, const std::stop_token& stop) const {
     while (bytes > 0) {
       if (!readable(sender, settings.patience, stop)) {
@@ -222,7 +300,7 @@ struct Listener::State {
 
   void store(const int sender, const fs::path& file, std::uint64_t bytes, const std::stop_token& stop) const {
     std::error_code failure;
-    fs::create_directories(settings.folder, failure);
+    fs::create_directories(file.parent_path(), failure);
     std::ofstream stream(file, std::ios::binary);
     std::vector<char> piece(std::size_t{1} << 20);
     while (bytes > 0 && stream) {
@@ -241,6 +319,7 @@ Listener::Listener(Settings settings, std::function<void()> wake) : state_(std::
   state_->settings = std::move(settings);
   state_->wake = std::move(wake);
   state_->socket = listening_socket(state_->settings.socket);
+  state_->folder.emplace(state_->settings.folder);
   state_->thread = std::jthread([state = state_.get()](const std::stop_token& stop) { state->run(stop); });
 }
 
@@ -249,8 +328,6 @@ Listener::~Listener() {
   state_->thread.join();
   std::error_code failure;
   fs::remove(state_->settings.socket, failure);
-  if (state_->newest) fs::remove(*state_->newest, failure);
-  if (!state_->taken.empty()) fs::remove(state_->taken, failure);
 }
 
 std::optional<fs::path> Listener::take() {
@@ -260,9 +337,8 @@ std::optional<fs::path> Listener::take() {
     file = std::exchange(state_->newest, std::nullopt);
   }
   if (!file) return std::nullopt;
-  std::error_code failure;
-  if (const fs::path before = std::exchange(state_->taken, *file); !before.empty())
-    fs::remove(before, failure);
+  state_->taken.push_back(*file);
+  state_->remove_beyond_budget();
   return file;
 }
 

@@ -20,20 +20,23 @@ class Listener {
 public:
   struct Settings {
     std::filesystem::path socket; // made with access for the user alone
-    std::filesystem::path folder; // what has come lies here, until something newer has
+    // What has come lies here, in a folder for each window, until the window closes: undo names it.
+    std::filesystem::path folder;
     std::int64_t most_bytes = std::int64_t{4} << 30;
-    double patience = 10; // seconds that a silent sender is waited for
+    std::int64_t kept_bytes = std::int64_t{8} << 30; // of all that was taken; the newest two stay in any case
+    double patience = 10;                            // seconds that a silent sender is waited for
   };
 
-  // Listens on a thread of its own and calls `wake` on it when a capture has come. Throws Error if the socket
-  // cannot be made, or if another program listens there.
+  // Listens on a thread of its own and calls `wake` on it when a capture has come. Removes what windows that
+  // have crashed left in the folder. Throws Error if the socket cannot be made, or if another program listens
+  // there.
   Listener(Settings settings, std::function<void()> wake);
   ~Listener(); // removes the socket and what has come
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // The newest capture since the last call, a file that has been read as a capture without an error. The file
-  // before it is removed; what has mapped it keeps it.
+  // The newest capture since the last call, a file that has been read as a capture without an error. The
+  // oldest files beyond `kept_bytes` are removed; what has mapped them keeps them.
   std::optional<std::filesystem::path> take();
 
 private:

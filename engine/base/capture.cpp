@@ -53,25 +53,33 @@ double half(std::uint16_t bits) {
   return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25));
 }
 
-// A number of a tensor of masks.
-double number_at(const TensorView& view, std::size_t index) {
+template <typename Stored, typename Convert>
+void convert_each(const std::byte* at, std::span<double> numbers, Convert convert) {
+  for (double& number : numbers) {
+    Stored stored;
+    std::memcpy(&stored, at, sizeof stored);
+    number = convert(stored);
+    at += sizeof stored;
+  }
+}
+
+// As many numbers of a tensor of masks as there is place for, from `index` on.
+void read_numbers(const TensorView& view, std::size_t index, std::span<double> numbers) {
   const std::byte* const at = view.bytes.data() + index * element_size(view.type);
-  const auto read = [&](auto value) {
-    std::memcpy(&value, at, sizeof value);
-    return value;
+  const auto plain = [](auto stored) { return static_cast<double>(stored); };
+  const auto brain = [](std::uint16_t bits) {
+    return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
   };
   switch (view.type) {
-    case ElementType::f64: return read(double{});
-    case ElementType::f32: return static_cast<double>(read(float{}));
-    case ElementType::f16: return half(read(std::uint16_t{}));
-    case ElementType::bf16:
-      return static_cast<double>(
-          std::bit_cast<float>(static_cast<std::uint32_t>(read(std::uint16_t{})) << 16));
-    case ElementType::i64: return static_cast<double>(read(std::int64_t{}));
-    case ElementType::i32: return read(std::int32_t{});
-    case ElementType::i16: return read(std::int16_t{});
-    case ElementType::i8: return read(std::int8_t{});
-    default: return read(std::uint8_t{});
+    case ElementType::f64: return convert_each<double>(at, numbers, plain);
+    case ElementType::f32: return convert_each<float>(at, numbers, plain);
+    case ElementType::f16: return convert_each<std::uint16_t>(at, numbers, half);
+    case ElementType::bf16: return convert_each<std::uint16_t>(at, numbers, brain);
+    case ElementType::i64: return convert_each<std::int64_t>(at, numbers, plain);
+    case ElementType::i32: return convert_each<std::int32_t>(at, numbers, plain);
+    case ElementType::i16: return convert_each<std::int16_t>(at, numbers, plain);
+    case ElementType::i8: return convert_each<std::int8_t>(at, numbers, plain);
+    default: return convert_each<std::uint8_t>(at, numbers, plain);
   }
 }
 
@@ -202,7 +210,7 @@ private:
       } else {
         const double number = one.is_number() ? one.get<double>() : 0;
         if (number > 0 && std::isfinite(number)) return number;
-        fail(fmt::format("its metadata '{}' is no number above 0", key));
+        fail(fmt::format("its metadata '{}' is not a positive number", key));
       }
     };
     if (!parsed->is_array()) return std::vector<Value>(count, read(*parsed));
@@ -289,40 +297,55 @@ private:
                            extents(mask), queries, keys));
     const bool added = is_floating(mask.type);
     bool bias = false, broken = false;
-    const auto may = [&](std::int64_t b, std::int64_t h, std::int64_t n, std::int64_t m) {
-      const std::int64_t index =
-          (((shape[0] == 1 ? 0 : b) * shape[1] + h) * shape[2] + (shape[2] == 1 ? 0 : n)) * shape[3] + m;
-      const double number = number_at(mask, static_cast<std::size_t>(index));
-      if (!added) return number != 0;
-      broken = broken || std::isnan(number);
-      bias = bias || (number > far_below && number != 0);
-      return number > far_below;
+    std::vector<double> numbers(static_cast<std::size_t>(keys));
+    // Calls with each key and whether the query may attend to it.
+    const auto each_key = [&](std::int64_t b, std::int64_t h, std::int64_t n, const auto& call) {
+      read_numbers(mask, static_cast<std::size_t>(((b * shape[1] + h) * shape[2] + n) * keys), numbers);
+      for (std::int64_t m = 0; m < keys; ++m) {
+        const double number = numbers[static_cast<std::size_t>(m)];
+        broken = broken || std::isnan(number);
+        bias = bias || (added && number > far_below && number != 0);
+        call(m, added ? number > far_below : number != 0);
+      }
     };
     constexpr const char* other =
         "only causal masks and masks of whole keys can be shown: kernels know no other";
-    layer.mask.assign(static_cast<std::size_t>(batch * keys), false);
+    // Of the sequences that the mask has: one where it is the same for all.
+    layer.mask.assign(static_cast<std::size_t>(shape[0] * keys), false);
     const auto real = [&](std::int64_t b, std::int64_t m) {
       return layer.mask[static_cast<std::size_t>(b * keys + m)];
     };
     bool upper = false; // some query attends to a later key
-    for (std::int64_t b = 0; b < batch; ++b)
+    for (std::int64_t b = 0; b < shape[0]; ++b)
       for (std::int64_t n = 0; n < shape[2]; ++n)
-        for (std::int64_t m = 0; m < keys; ++m)
-          if (may(b, 0, n, m)) {
-            layer.mask[static_cast<std::size_t>(b * keys + m)] = true;
-            upper = upper || m > n;
-          }
-    if (broken) describe("holds NaN");
-    if (bias) describe("adds a bias to the scores, such as ALiBi or relative positions", other);
+        each_key(b, 0, n, [&](std::int64_t m, bool may) {
+          if (!may) return;
+          layer.mask[static_cast<std::size_t>(b * keys + m)] = true;
+          upper = upper || m > n;
+        });
+    const auto refuse_numbers = [&] {
+      if (broken) describe("holds NaN");
+      if (bias) describe("adds a bias to the scores, such as ALiBi or relative positions", other);
+    };
+    refuse_numbers();
     const bool square = shape[2] > 1 && queries == keys;
     const bool causal = square && !upper;
-    // Padding asks nothing, so its rows may hold anything.
-    for (std::int64_t b = 0; b < batch; ++b)
+    // The row of a query that is padding may hold anything.
+    for (std::int64_t b = 0; b < shape[0]; ++b)
       for (std::int64_t h = 0; h < shape[1]; ++h)
-        for (std::int64_t n = 0; n < shape[2]; ++n)
-          for (std::int64_t m = 0; m < keys; ++m)
-            if (!(square && !real(b, n)) && may(b, h, n, m) != (real(b, m) && (!causal || m <= n)))
+        for (std::int64_t n = 0; n < shape[2]; ++n) {
+          if (square && !real(b, n)) continue;
+          each_key(b, h, n, [&](std::int64_t m, bool may) {
+            if (may != (real(b, m) && (!causal || m <= n)))
               describe("lets queries attend to different keys, and is not causal", other);
+          });
+        }
+    refuse_numbers(); // of the other heads
+    if (shape[0] < batch) {
+      const std::vector<bool> first = layer.mask;
+      for (std::int64_t b = 1; b < batch; ++b)
+        layer.mask.insert(layer.mask.end(), first.begin(), first.end());
+    }
     layer.causal = layer.causal || causal;
     for (std::int64_t b = 0; b < batch; ++b) {
       const auto first = layer.mask.begin() + b * keys;
@@ -359,8 +382,7 @@ private:
     const auto image = set.find("image");
     if (image == set.end()) return tokens;
     if (!image->is_string()) fail("its metadata 'tokens' names no file as image");
-    const std::filesystem::path folder = std::filesystem::is_directory(path_) ? path_ : path_.parent_path();
-    tokens.image = folder / image->get<std::string>();
+    tokens.image = image->get<std::string>(); // open() looks where it lies
     return tokens;
   }
 
@@ -369,6 +391,10 @@ private:
   std::map<std::string, std::string> metadata_;
   std::int64_t count_ = 0;
 };
+
+bool leaves_folder(const std::filesystem::path& named) {
+  return named.is_absolute() || std::ranges::find(named, "..") != named.end();
+}
 
 // "encoder.layer.0.attention" and "encoder.layer.1.attention" → "encoder.layer.*.attention".
 std::string without_numbers(const std::string& name) {
@@ -385,7 +411,8 @@ std::string without_numbers(const std::string& name) {
 std::vector<CapturePart> parts_of(const std::vector<CaptureLayer>& layers) {
   std::vector<CapturePart> parts;
   const auto shape = [&](const CaptureLayer& layer) {
-    return std::tuple{layer.batch, layer.heads, layer.queries, layer.keys, layer.width, layer.causal};
+    return std::tie(layer.batch, layer.heads, layer.key_heads, layer.queries, layer.keys, layer.width,
+                    layer.causal, layer.mask);
   };
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto same = std::ranges::find_if(parts, [&](const CapturePart& part) {
@@ -450,7 +477,17 @@ Capture Capture::open(const std::filesystem::path& path) {
   capture.tokens_ = reader.tokens();
   capture.source_ = reader.text("source");
   capture.parts_ = parts_of(capture.layers_);
-  for (const CaptureTokens& tokens : capture.tokens_) {
+  const std::filesystem::path folder = std::filesystem::is_directory(path) ? path : path.parent_path();
+  for (CaptureTokens& tokens : capture.tokens_) {
+    // A stranger's capture names none of the user's other files.
+    if (leaves_folder(tokens.image)) {
+      capture.notes_.push_back(
+          fmt::format("the picture {} is not shown: it lies outside the capture's "
+                      "folder; record the capture again to have it copied there",
+                      tokens.image.string()));
+      tokens.image.clear();
+    }
+    if (!tokens.image.empty()) tokens.image = folder / tokens.image;
     const bool used = std::ranges::any_of(capture.layers_, [&](const CaptureLayer& layer) {
       return tokens.count() == layer.queries || tokens.count() == layer.keys;
     });

@@ -18,7 +18,7 @@ namespace hydrascope {
 struct CaptureTokens {
   std::vector<std::string> texts; // empty: patches
   std::int64_t prefix = 0, rows = 0, columns = 0;
-  std::filesystem::path image; // beside the capture; may be empty
+  std::filesystem::path image; // in the capture's folder or below; may be empty
 
   std::int64_t count() const {
     return texts.empty() ? prefix + rows * columns : static_cast<std::int64_t>(texts.size());
@@ -38,7 +38,7 @@ struct CaptureLayer {
   std::vector<bool> mask;        // (B·M), true: a real key; empty: all are
 };
 
-// The layers of a capture that have one shape and one order of tokens, such as the encoder of an
+// The layers of a capture that have one shape, one mask and one order of tokens, such as the encoder of an
 // encoder-decoder: what can be shown together.
 struct CapturePart {
   std::vector<std::size_t> layers; // indices, ascending

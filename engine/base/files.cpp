@@ -32,7 +32,8 @@ int open_lock_file(const std::filesystem::path& file, const char* remedy) {
 } // namespace
 
 FileMapping::FileMapping(const std::filesystem::path& file) {
-  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  // Opening a pipe would wait for a writer otherwise.
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) throw Error(file.string(), std::strerror(errno), "check the path and its permissions");
   struct stat status {};
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {

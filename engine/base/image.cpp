@@ -8,6 +8,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
@@ -38,6 +41,7 @@ namespace {
 
 // Larger pictures (1 GiB of RGB) are rejected before decoding.
 constexpr std::int64_t largest_pixels = std::int64_t{1} << 28;
+constexpr std::uintmax_t most_picture_bytes = std::uintmax_t{1} << 30;
 const char* const formats = "use a PNG, JPEG, BMP, GIF, PSD, TGA or PNM picture";
 
 struct FreeImage {
@@ -126,6 +130,19 @@ bool has_picture_ending(const std::filesystem::path& file) {
 }
 
 Image load_image(const std::filesystem::path& file) {
+  // Reading a device or a pipe may never end.
+  std::error_code missing;
+  const std::filesystem::file_status status = std::filesystem::status(file, missing);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+      !std::filesystem::is_directory(status))
+    throw Error(file.string(), "is not a regular file", "name a picture");
+  if (const std::uintmax_t size = std::filesystem::file_size(file, missing);
+      !missing && size > most_picture_bytes)
+    throw Error(
+        file.string(),
+        fmt::format("has {}, and pictures of at most {} are read", bytes_text(static_cast<double>(size)),
+                    bytes_text(static_cast<double>(most_picture_bytes))),
+        "make it smaller");
   const std::string bytes = read_text_file(file);
   return decode_image({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, file.string());
 }

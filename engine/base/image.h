@@ -18,7 +18,7 @@ struct Image {
 
 // Reads PNG, JPEG, BMP, GIF (first frame), PSD, TGA, PNM by stb_image; grey becomes RGB, alpha is dropped
 // (as PIL's convert("RGB") does), and a JPEG's EXIF orientation is applied (as transformers' load_image
-// does). Throws Error (missing, unreadable), ForeignFile, BrokenFile; `subject` is named in the message.
+// does). Throws Error (missing, no regular file, above 1 GiB), ForeignFile, BrokenFile that name `subject`.
 Image load_image(const std::filesystem::path& file);
 Image decode_image(std::span<const std::uint8_t> bytes, const std::string& subject);
 

@@ -2,15 +2,22 @@
 #include "app/jobs/listener.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <random>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -18,6 +25,7 @@
 
 #include "engine/base/capture.h"
 #include "engine/base/error.h"
+#include "engine/base/files.h"
 #include "engine/base/paths.h"
 #include "tests/support/checkout.h"
 
@@ -25,7 +33,8 @@ namespace hydrascope::app {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr, testing::StartsWith;
+using testing::ElementsAre, testing::HasSubstr, testing::StartsWith, testing::UnorderedElementsAre,
+    testing::UnorderedElementsAreArray;
 
 class ListenerTest : public testing::Test {
 protected:
@@ -63,10 +72,18 @@ protected:
     return read_text_file(test::source_folder() / "tests/golden/captures" / name);
   }
 
+  // The captures that lie in the folders of all windows.
+  std::vector<fs::path> received() const {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / "received"))
+      if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
+    return files;
+  }
+
   fs::path folder_ = fs::temp_directory_path() / ("hydrascope-listener-" + std::to_string(getpid()));
 };
 
-TEST_F(ListenerTest, TakesCapturesAndKeepsTheNewest) {
+TEST_F(ListenerTest, TakesCapturesAndKeepsThemForUndo) {
   std::atomic<int> woken = 0;
   fs::path first, second;
   {
@@ -84,14 +101,69 @@ TEST_F(ListenerTest, TakesCapturesAndKeepsTheNewest) {
     for (const char* name : {"gpt2.safetensors", "whisper.safetensors"})
       EXPECT_EQ(answer_to(message_of(capture_named(name))), "ok\n");
     second = listener.take().value();
-    EXPECT_FALSE(fs::exists(first));
+    EXPECT_EQ(read_text_file(first), capture_named("bert.safetensors"));
     EXPECT_EQ(read_text_file(second), capture_named("whisper.safetensors"));
     EXPECT_EQ(woken, 3);
-    EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "received"), {}), 1);
-    EXPECT_THROW(Listener(settings(), {}), Error); // there is one already
+    EXPECT_THAT(received(), UnorderedElementsAre(first, second)); // nobody has seen gpt2's
+    EXPECT_THROW(Listener(settings(), {}), Error);                // there is one already
   }
-  EXPECT_FALSE(fs::exists(second));
+  EXPECT_TRUE(fs::is_empty(folder_ / "received"));
   EXPECT_FALSE(fs::exists(folder_ / "socket"));
+}
+
+TEST_F(ListenerTest, RemovesTheOldestBeyondItsBudgetButNeverTheNewestTwo) {
+  for (const auto& [budget, kept] : {std::pair{std::int64_t{1}, 2U}, std::pair{std::int64_t{65'000}, 3U}}) {
+    Listener::Settings small = settings();
+    small.kept_bytes = budget;
+    Listener listener(small, {});
+    std::vector<fs::path> taken;
+    for (const char* name :
+         {"bert.safetensors", "gpt2.safetensors", "llama.safetensors", "gpt2.safetensors"}) {
+      ASSERT_EQ(answer_to(message_of(capture_named(name))), "ok\n");
+      taken.push_back(listener.take().value());
+    }
+    taken.erase(taken.begin(), taken.end() - kept);
+    EXPECT_THAT(received(), UnorderedElementsAreArray(taken)) << budget;
+  }
+}
+
+TEST_F(ListenerTest, RemovesWhatACrashedWindowHasLeft) {
+  const fs::path crashed = folder_ / "received" / "1-0", running = folder_ / "received" / "1-1";
+  for (const fs::path& folder : {crashed, running}) {
+    fs::create_directories(folder);
+    std::ofstream(folder / "received-1.safetensors") << "numbers";
+  }
+  ItemLock::take(crashed / "lock", 0, "").reset(); // as when its process ends
+  const auto held = ItemLock::take(running / "lock", 0, "");
+  const Listener listener(settings(), {});
+  EXPECT_FALSE(fs::exists(crashed));
+  EXPECT_THAT(received(), ElementsAre(running / "received-1.safetensors"));
+}
+
+// Where no connection can be accepted it waits, and takes what is sent as soon as it can.
+TEST_F(ListenerTest, WaitsWhileThereAreTooManyOpenFiles) {
+  Listener listener(settings(), {});
+  const int number = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 3;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, (folder_ / "socket").c_str()); // NOLINT: short enough
+  EXPECT_EQ(connect(number, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0); // NOLINT
+  const auto processor_time = [] {
+    timespec used{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+  };
+  const double start = processor_time();
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_LT(processor_time() - start, 0.1);
+  setrlimit(RLIMIT_NOFILE, &before);
+  close(number);
+  EXPECT_EQ(answer_to(message_of(capture_named("bert.safetensors"))), "ok\n");
 }
 
 // Below /tmp anybody may make the folder of the usual socket before its owner does.

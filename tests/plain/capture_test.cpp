@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/capture.h"
@@ -212,12 +213,27 @@ TEST_F(CaptureFiles, RecogniseMasksThatAreCausalOrOfKeys) {
     EXPECT_TRUE(layer.causal);
     EXPECT_EQ(layer.mask, std::vector<bool>({true, true, true, true, true, true, true, true, false, false}));
   }
+  // One that broadcasts is every sequence's, in both ways of writing it.
+  Content shared = content;
+  const std::string second = lower.substr(25);
+  shared.tensors["layers.0.mask"] = mask_of({1, 1, 5, 5}, second);
+  shared.tensors["layers.1.mask"] = {"F32", {1, 1, 5, 5}, added.substr(25 * sizeof(float))};
+  const Capture shared_mask = Capture::open(write(shared.text()));
+  for (const CaptureLayer& layer : shared_mask.layers()) {
+    EXPECT_TRUE(layer.causal);
+    EXPECT_EQ(layer.mask,
+              std::vector<bool>({true, true, true, false, false, true, true, true, false, false}));
+  }
   content.tensors["layers.0.mask"].bytes[3] = '\1'; // the first query attends to the fourth key
   EXPECT_NE(refusal(content.text()).find("attend to different keys"), std::string::npos);
   const float bias = 0.25F;
   std::memcpy(added.data(), &bias, sizeof bias);
   content = small_capture();
   content.tensors["layers.1.mask"] = {"F32", {2, 1, 5, 5}, added};
+  EXPECT_NE(refusal(content.text()).find("adds a bias"), std::string::npos);
+  std::string heads(std::size_t{2} * 4 * 5 * 5 * sizeof bias, '\0');
+  std::memcpy(heads.data() + 30 * sizeof bias, &bias, sizeof bias); // in the second head
+  content.tensors["layers.1.mask"] = {"F32", {2, 4, 5, 5}, heads};
   EXPECT_NE(refusal(content.text()).find("adds a bias"), std::string::npos);
 }
 
@@ -239,6 +255,45 @@ TEST_F(CaptureFiles, AreNamedWithPartAndSequence) {
   EXPECT_EQ(part_of(whisper, of("1")), 1U);
   for (const char* wrong : {"3", "decoder", "nothing", "0:1", "0:x", "0:-1"})
     EXPECT_THROW(part_of(whisper, of(wrong)), UsageError) << wrong;
+}
+
+// What is shown of a part is shown of all its layers, such as which tokens are padding.
+TEST_F(CaptureFiles, LayersOfOtherMasksOrHeadsOfKeysAreOtherParts) {
+  EXPECT_EQ(Capture::open(write(small_capture().text())).parts().size(), 1U);
+  Content masks = small_capture();
+  masks.tensors["layers.1.mask"] = mask_of({2, 5}, std::string("\1\1\1\1\0\1\1\1\1\0", 10));
+  EXPECT_EQ(Capture::open(write(masks.text())).parts().size(), 2U);
+  masks.tensors.erase("layers.1.mask");
+  EXPECT_EQ(Capture::open(write(masks.text())).parts().size(), 2U);
+  Content heads = small_capture();
+  heads.tensors["layers.1.k"] = heads.tensors["layers.1.v"] = tensor({2, 4, 5, 3});
+  EXPECT_EQ(Capture::open(write(heads.text())).parts().size(), 2U);
+}
+
+TEST_F(CaptureFiles, ShowPicturesOfTheirOwnFolderAlone) {
+  const auto opened = [&](const std::string& image) {
+    Content content = small_capture();
+    content.metadata["tokens"] = nlohmann::json{{"rows", 1}, {"columns", 5}, {"image", image}}.dump();
+    return Capture::open(write(content.text()));
+  };
+  for (const char* inside : {"cat.png", "pictures/cat.png", "..cat.png"}) {
+    const Capture capture = opened(inside);
+    EXPECT_EQ(capture.tokens(5, 0)->image, folder_ / inside);
+    EXPECT_TRUE(capture.notes().empty());
+  }
+  for (const char* outside : {"/dev/zero", "../cat.png", "pictures/../../cat.png"}) {
+    const Capture capture = opened(outside);
+    EXPECT_TRUE(capture.tokens(5, 0)->image.empty()) << outside;
+    ASSERT_EQ(capture.notes().size(), 1U) << outside;
+    EXPECT_NE(capture.notes().front().find(outside), std::string::npos) << capture.notes().front();
+  }
+}
+
+// Whatever a folder holds under such a name, looking for captures ends.
+TEST_F(CaptureFiles, AreNoPipes) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe.safetensors").c_str(), 0600), 0);
+  EXPECT_TRUE(captures_in(folder_).empty());
+  EXPECT_THROW(Capture::open(folder_ / "pipe.safetensors"), Error);
 }
 
 TEST_F(CaptureFiles, MayBeSpreadOverAFolder) {
@@ -294,7 +349,7 @@ TEST_F(CaptureFiles, SayWhatIsWrong) {
   expect_refused(replace("layers.0.mask", mask_of({2, 5}, std::string(10, '\0'))), "no real token");
   expect_refused(say("causal", "\"yes\""), "neither true nor false");
   expect_refused(say("causal", "[true]"), "1 entries for 2 layers");
-  expect_refused(say("scale", "0"), "no number above 0");
+  expect_refused(say("scale", "0"), "is not a positive number");
   expect_refused(say("scale", "{"), "is not JSON");
   expect_refused(say("layers", "[\"one\"]"), "not a list of 2 names");
   expect_refused(say("tokens", "{\"rows\":0,\"columns\":2}"), "no whole number rows");
@@ -356,10 +411,11 @@ public:
       }
       case 7: { // a mask that cannot be
         Content::Tensor& mask = content.tensors[layer + "mask"];
+        const std::size_t keys = 6 + below(9); // the layer has five
         if (below(2) == 0)
           mask.bytes.assign(mask.bytes.size(), '\0');
         else
-          mask = mask_of({static_cast<std::int64_t>(6 + below(9))}, std::string(6 + below(1), '\1'));
+          mask = mask_of({2, static_cast<std::int64_t>(keys)}, std::string(2 * keys, '\1'));
         break;
       }
       case 8: { // the length of the header

@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "engine/base/error.h"
 #include "engine/base/image.h"
@@ -67,6 +70,28 @@ TEST(Decoding, ErrorsNameFileAndReason) {
     EXPECT_NE(std::string(error.what()).find("part.png"), std::string::npos);
   }
   for (std::size_t size = 0; size < whole.size(); size += 97) EXPECT_THROW(decode(size), Error) << size;
+}
+
+TEST(Decoding, ReadsNoPipesDevicesOrHugeFiles) {
+  std::string name = (std::filesystem::temp_directory_path() / "hydrascope-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(name.data()), nullptr);
+  const std::filesystem::path pipe = name + "/pipe.png", huge = name + "/huge.png";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::ofstream(huge).close();
+  std::filesystem::resize_file(huge, (std::uintmax_t{1} << 30) + 1); // sparse
+  for (const auto& [file, reason] :
+       {std::pair{pipe, "is not a regular file"}, std::pair{fs::path("/dev/zero"), "is not a regular file"},
+        std::pair{huge, "pictures of at most"}}) {
+    try {
+      load_image(file);
+      ADD_FAILURE() << file << " was read";
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      EXPECT_TRUE(message.starts_with(file.string() + ": ")) << message;
+      EXPECT_NE(message.find(reason), std::string::npos) << message;
+    }
+  }
+  std::filesystem::remove_all(name);
 }
 
 TEST(Exif, EveryOrientationIsTurnedUpright) {

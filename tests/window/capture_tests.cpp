@@ -61,7 +61,7 @@ void takes_a_models_place(ImGuiTestContext* context) {
   IM_CHECK_EQ(run.rows, 4);
   IM_CHECK(run.query == std::optional<std::int64_t>(0));
   // The picture beside the capture lies below the map of attention, and no focus map is asked for.
-  IM_CHECK_STR_EQ(input_name(*document().scene().input).c_str(), "gradient.png");
+  IM_CHECK_STR_EQ(input_name(*document().scene().input).c_str(), "vit.png");
   IM_CHECK(shown_maps(document()) == std::set<MapKind>{MapKind::attention});
   IM_CHECK(find(results(), AttentionRowKey{.layer = 1, .query = 0}).result != nullptr);
   IM_CHECK(!find(results(), FocusKey{1}));

@@ -9,8 +9,10 @@ it is what the model's attention module returned.
 import argparse
 import json
 import pathlib
+import socket
 import sys
 import tempfile
+import threading
 import types
 import warnings
 
@@ -22,7 +24,8 @@ from safetensors import safe_open
 from common import GOLDEN, generator, randomise
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from capture import Grid, hydrascope_capture  # noqa: E402
+import capture  # noqa: E402
+from capture import Grid, Watch, hydrascope_capture, hydrascope_show  # noqa: E402
 
 LIMIT = 1e-5
 SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48)
@@ -214,6 +217,113 @@ def check_written(folder):
     assert read(folder / "linear.safetensors")[0]["layers.0.q"].shape == (1, 2, 5, 4)
 
 
+def recorded_of(function, file):
+    """What the function returns while it is recorded, as without, and the tensors and metadata; none: nothing was."""
+    alone = function()
+    returned = None
+    try:
+        with warnings.catch_warnings(), hydrascope_capture(file):
+            warnings.simplefilter("ignore")
+            returned = function()
+    except RuntimeError as error:
+        assert returned is not None and "no attention" in str(error), error
+        tensors, about = None, None
+    else: tensors, about = read(file)
+    assert torch.equal(returned, alone), "recording changed the result"
+    return returned, tensors, about
+
+
+def check_not_disturbed(folder):
+    """Functions called by keywords, keys that broadcast, and scores that are not followed: the model goes on as without."""
+    file = folder / "undisturbed.safetensors"
+    q, k, v = (torch.from_numpy(generator(f"undisturbed {i}").standard_normal((2, 3, 6, 8))).float() for i in range(3))
+    flat = [x.flatten(0, 1) for x in (q, k, v)]
+    slopes = torch.arange(36, dtype=torch.float32).reshape(6, 1, 6) / 9
+
+    def alibi():  # as Bloom has it
+        scores = slopes.baddbmm(batch1=flat[0], batch2=flat[1].mT, beta=1.0, alpha=8**-0.5).view(2, 3, 6, 6)
+        later = torch.ones(6, 6, dtype=torch.bool).triu(1)
+        return torch.bmm(torch.masked_fill(scores, mask=later, value=-torch.inf).softmax(-1).view(6, 6, 6), flat[2])
+    out, tensors, about = recorded_of(alibi, file)
+    weights = (torch.einsum("bhnd,bhmd->bhnm", *(tensors[f"layers.0.{x}"] for x in "qk")) * json.loads(about["scale"])[0] +
+               tensors["layers.0.mask"]).softmax(-1)
+    assert float((weights @ tensors["layers.0.v"] - out.reshape(tensors["layers.0.q"].shape)).abs().max()) < LIMIT
+    bloom = transformers.BloomModel(transformers.BloomConfig(vocab_size=64, hidden_size=32, n_layer=1, n_head=4)).eval()
+    with torch.no_grad(): recorded_of(lambda: bloom(input_ids=ids("bloom", 2, 7))[0], file)
+
+    def multi_query():
+        scores = torch.matmul(q, other=k[:, :1].mT).view(6, 6, 6) / 8**0.5
+        return scores.softmax(-1).view(2, 3, 6, 6) @ v[:, :1]
+    out, tensors, about = recorded_of(multi_query, file)
+    own = attention_of(*(tensors[f"layers.0.{key}"] for key in "qkv"), json.loads(about["scale"])[0], False, None)
+    assert float((own - out).abs().max()) < LIMIT
+
+    def fails(*_): raise ValueError("not as expected")
+    kept = hydrascope_capture.keep, Watch.product
+    module, x = Written("causal").requires_grad_(False), torch.ones(1, 6, 24)
+    for owner, name in ((hydrascope_capture, "keep"), (Watch, "product")):
+        setattr(owner, name, fails)
+        try:
+            assert recorded_of(lambda: module(x), file)[1] is None
+        finally: hydrascope_capture.keep, Watch.product = kept
+
+
+def check_written_to(folder):
+    """Scores that are written to in place: as the mask that it is, else not recorded as if nothing had been."""
+    file = folder / "place.safetensors"
+    q, k, v = (torch.from_numpy(generator(f"place {i}").standard_normal((2, 3, 6, 8))).float() for i in range(3))
+    later = torch.ones(6, 6, dtype=torch.bool).triu(1)
+
+    def attended(change, factor=8**-0.5):
+        def function():
+            scores = q @ k.mT * factor
+            change(scores)
+            return scores.softmax(-1) @ v
+        return function
+
+    def masked(scores): scores[later.expand_as(scores)] = -torch.inf
+    def row(scores): scores[..., 1] = -torch.inf
+    def first_sequence(scores): scores[torch.tensor([True, False])] = 0.0
+    def through_a_view(scores): scores.view(6, 6, 6)[:, :, 2].zero_()
+    def scaled_sum(scores): scores.mul_(0.5).add_(torch.zeros(6, 6)).masked_fill_(later, -torch.inf)
+    def clipped(scores): scores.clamp_(-0.5, 0.5)
+    def squashed(scores): scores.tanh_()
+    def into(scores): torch.tanh(scores, out=scores)
+    def rectified(scores): torch.nn.functional.relu(scores, inplace=True)
+    def chosen(scores): scores.copy_(torch.where(later, scores, 2 * scores))
+    for inference in (False, True):
+        with torch.inference_mode(inference):
+            for change in (masked, scaled_sum):
+                out, tensors, about = recorded_of(attended(change), file)
+                assert json.loads(about["causal"]) == [True], (change.__name__, inference)
+                own = attention_of(*(tensors[f"layers.0.{x}"] for x in "qkv"), json.loads(about["scale"])[0], True, None)
+                assert float((own - out).abs().max()) < LIMIT, (change.__name__, inference)
+            for change in (row, first_sequence, through_a_view, clipped, squashed, into, rectified, chosen):
+                assert recorded_of(attended(change), file)[1] is None, (change.__name__, inference)
+    unmasked = lambda: torch.where(later, q @ k.mT, 0.5 * (q @ k.mT)).softmax(-1) @ v  # noqa: E731
+    assert recorded_of(unmasked, file)[1] is None
+
+
+def check_pictures(folder):
+    """A picture lies in the capture's folder afterwards, wherever it was."""
+    inside, x = folder / "below" / "inside.png", torch.ones(1, 2, 17, 4)
+    inside.parent.mkdir()
+    outside = GOLDEN / "images" / "pictures" / "gradient.png"
+    inside.write_bytes(outside.read_bytes())
+
+    class Picture:  # as one of PIL
+        def save(self, path): pathlib.Path(path).write_bytes(outside.read_bytes())
+    grids = [Grid(4, 4, prefix=1, image=image) for image in (inside, outside, Picture(), "no such/file.png")]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with hydrascope_capture(folder / "pictures.safetensors", texts=grids):
+            torch.nn.functional.scaled_dot_product_attention(x, x, x)
+    images = [grid.get("image") for grid in json.loads(read(folder / "pictures.safetensors")[1]["tokens"])]
+    assert images == ["below/inside.png", "pictures-1.png", "pictures-2.png", None], images
+    assert all((folder / image).read_bytes() == outside.read_bytes() for image in images[:3])
+    assert "no such/file.png cannot be copied" in str(said[-1].message), said
+
+
 def check_packages(folder):
     """Stand-ins for packages that need a GPU, with the arguments of flash_attn and xformers, and flex_attention itself."""
     fused = torch.nn.functional.scaled_dot_product_attention
@@ -242,6 +352,63 @@ def check_packages(folder):
     assert float((own - out).abs().max()) < LIMIT
 
 
+def check_show(folder):
+    """What is sent to a window, and how each of its answers, or none, is taken."""
+    path, q = str(folder / "socket"), torch.ones(1, 2, 6, 4)
+
+    def shown(window, **how):
+        """What hydrascope_show returns or raises, and its warnings, where `window` has the connection."""
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(path)
+            listening.listen()
+
+            def serve():
+                with listening.accept()[0] as connection: window(connection)
+            thread = threading.Thread(target=serve)
+            thread.start()
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                try: result = hydrascope_show(q, q, q, path=path, **how)
+                except ValueError as error: result = str(error)
+            thread.join()
+        pathlib.Path(path).unlink()
+        return result, " ".join(str(each.message) for each in said)
+    received = {}
+
+    def takes(connection):
+        stream = connection.makefile("rb")
+        assert stream.readline() == b"HYDRASCOPE\n"
+        content = stream.read(int.from_bytes(stream.read(8), "little"))
+        (folder / "received.safetensors").write_bytes(content)
+        received["tensors"], received["about"] = read(folder / "received.safetensors")
+        connection.sendall(b"ok\n")
+
+    def refuses(connection):  # with bytes that it has not read
+        connection.recv(4)
+        connection.sendall(b"error: too large\n")
+
+    def silent(connection):
+        while connection.recv(1 << 16): pass
+    assert shown(takes, texts=list("abcdef"), causal=True) == (True, "")
+    assert torch.equal(received["tensors"]["layers.0.q"], q) and json.loads(received["about"]["tokens"]) == list("abcdef")
+    picture = types.SimpleNamespace(save=None)  # as one of PIL
+    for image in ("cat.png", picture):
+        result, said = shown(takes, texts=[Grid(2, 3, image=image)])
+        assert result is True and "picture is not sent" in said, said
+        assert json.loads(received["about"]["tokens"]) == [{"rows": 2, "columns": 3, "prefix": 0}], received["about"]
+    assert shown(refuses) == ("hydrascope_show: error: too large", "")
+    result, said = shown(lambda connection: connection.recv(4))
+    assert result is False and "closed before it answered" in said, (result, said)
+    capture.PATIENCE, patience = 0.2, capture.PATIENCE
+    result, said = shown(silent)
+    capture.PATIENCE = patience
+    assert result is False and "does not answer" in said, (result, said)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert hydrascope_show(q, q, q, path=path) is False
+    assert "no window listens" in str(said[0].message), said
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing")
@@ -257,7 +424,11 @@ def main():
                 assert own < LIMIT and module < LIMIT, name
         check_steps(folder)
         check_written(folder)
+        check_not_disturbed(folder)
+        check_written_to(folder)
+        check_pictures(folder)
         check_packages(folder)
+        check_show(folder)
     if check: return
     captures = GOLDEN / "captures"
     captures.mkdir(exist_ok=True)

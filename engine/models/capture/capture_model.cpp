@@ -86,7 +86,7 @@ CaptureInfo info_of(const Opened& opened, const CaptureAddress& address) {
     }
     return info;
   }
-  // Padding would only be in the way: it is no query, and no key that counts.
+  // Keys that are padding have no weight and are left out.
   const std::vector<std::int64_t> keys = real_keys(first, opened.item);
   const std::vector<std::string> names = texts_of(capture, first.keys, opened.item, "key");
   info.queries = first.queries;

@@ -94,7 +94,7 @@ TEST(CaptureRun, SoftmaxGivesTheRecordedOutputs) {
                              .repeat_interleave(layer.heads / layer.key_heads, 0);
     at::Tensor weights = tensor_of_array(run->quantities.find(WeightsKey{.layer = 1})->weights);
     if (layer.queries != layer.keys) weights = weights.slice(1, 0, layer.queries).slice(2, layer.queries);
-    const at::Tensor real = (weights.sum(-1, true) > 0).to(at::kFloat); // padding asks nothing
+    const at::Tensor real = (weights.sum(-1, true) > 0).to(at::kFloat); // what padding attends to is ignored
     const at::Tensor expected = out.select(0, 0).slice(1, 0, layer.queries) * real;
     EXPECT_LT((at::matmul(weights, v) - expected).abs().max().item<double>(), 1e-5);
     EXPECT_EQ(real.sum().item<double>() / static_cast<double>(layer.heads),
