@@ -150,6 +150,17 @@ if(TARGET cuda_plugin_tests)
   add_test(NAME cuda_plugin_tests COMMAND cuda_plugin_tests)
 endif()
 
+# Whole models through these kernels: the fake device's attention is that of the plug-in on emulated devices.
+hydrascope_test(fused_models_tests fused_models hydrascope_engine torchw::cpu)
+if(TARGET fused_models_tests)
+  target_sources(fused_models_tests PRIVATE "${CMAKE_SOURCE_DIR}/engine/attention/linear/cuda/plugin.cpp" ${_emulated_kernels}
+    "${_emulation}/launch.cpp" "${_emulation}/fibers.cpp" "${CMAKE_SOURCE_DIR}/tests/engine/attention/inputs.cpp"
+    "${CMAKE_SOURCE_DIR}/tests/cuda_plugin/cuda_device.cpp" ${_fake_device})
+  target_include_directories(fused_models_tests BEFORE PRIVATE "${_emulation}/include")
+  target_compile_definitions(fused_models_tests PRIVATE AT_PER_OPERATOR_HEADERS)
+  add_test(NAME fused_models_tests COMMAND fused_models_tests)
+endif()
+
 # The application's state: document, actions, settings, sessions. Needs no display.
 hydrascope_test(app_tests app hydrascope_app)
 if(TARGET app_tests)

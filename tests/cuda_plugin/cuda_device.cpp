@@ -1,10 +1,12 @@
 // Tensors of LibTorch on the emulated CUDA devices: host memory, and as few operators as the plug-in calls.
 #include <cstring>
+#include <vector>
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/view_native.h>
 #include <c10/core/CPUAllocator.h>
@@ -80,7 +82,16 @@ at::Tensor& copy(at::Tensor& to, const at::Tensor& from, bool) {
   return to;
 }
 
+at::Tensor& join(const at::ITensorListRef& parts, const std::int64_t dimension, at::Tensor& out) {
+  std::vector<at::Tensor> on_cpu;
+  for (const at::Tensor& part : parts) on_cpu.push_back(on_host(part));
+  at::Tensor whole = on_host(out);
+  at::cat_out(whole, on_cpu, dimension);
+  return out;
+}
+
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+  library.impl("cat.out", &join);
   library.impl("empty.memory_format", &empty);
   library.impl("empty_strided", &empty_strided);
   library.impl("copy_", &copy);

@@ -32,18 +32,19 @@ RowMap sigmoid_of() {
 bool cuda_takes(const AttentionShape& shape) {
   const bool known_type =
       shape.dtype == at::kFloat || shape.dtype == at::kHalf || shape.dtype == at::kBFloat16;
-  if (shape.device != at::kCUDA || !known_type || shape.batch > max_cuda_sequences) return false;
-  return cuda_plugin() != nullptr && cuda_plugin()->runs_on(shape.device_index);
+  if (!known_type || shape.batch > max_cuda_sequences) return false;
+  const HydrascopeCudaPlugin* const plugin = fused_kernels(shape.device);
+  return plugin != nullptr && plugin->runs_on(shape.device_index);
 }
 bool cuda_runs(const AttentionShape& shape) { return !shape.gradients && cuda_takes(shape); }
 bool cuda_trains(const AttentionShape& shape) { return shape.gradients && cuda_takes(shape); }
 
 at::Tensor fused_cuda(const HydraMaps&, const AttentionInput& input, const at::Tensor& mask) {
-  return cuda_plugin()->hydra_cosine(input.q, input.k, input.v, mask, input.causal);
+  return fused_kernels(input.q.device().type())->hydra_cosine(input.q, input.k, input.v, mask, input.causal);
 }
 
 at::Tensor fused_cuda_training(const HydraMaps&, const AttentionInput& input, const at::Tensor& mask) {
-  return hydra_cosine_with_gradients(*cuda_plugin(), input, mask);
+  return hydra_cosine_with_gradients(*fused_kernels(input.q.device().type()), input, mask);
 }
 
 constexpr MapProperties of_unit{

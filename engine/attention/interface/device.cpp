@@ -127,6 +127,16 @@ Loaded load_cuda() {
   return loaded;
 }
 
+// Of another accelerator than CUDA.
+struct OtherKernels {
+  c10::DeviceType type = c10::kCPU; // none
+  const HydrascopeCudaPlugin* plugin = nullptr;
+};
+OtherKernels& other_kernels() {
+  static OtherKernels other;
+  return other;
+}
+
 const Loaded& loaded_once() {
   static const Loaded loaded = load_cuda();
   return loaded;
@@ -170,6 +180,17 @@ AutomaticDevice find_automatic_device() {
 const CudaStatus& cuda_status() { return loaded_once().status; }
 
 const HydrascopeCudaPlugin* cuda_plugin() { return loaded_once().plugin; }
+
+const HydrascopeCudaPlugin* fused_kernels(const c10::DeviceType type) {
+  if (type == c10::kCPU) return nullptr;
+  if (type == c10::kCUDA) return cuda_plugin();
+  const OtherKernels& other = other_kernels();
+  return other.type == type ? other.plugin : nullptr;
+}
+
+void set_fused_kernels(const c10::DeviceType type, const HydrascopeCudaPlugin* const plugin) {
+  other_kernels() = {type, plugin};
+}
 
 c10::Device with_index(const c10::Device device) {
   if (device.is_cpu() || device.has_index()) return device;

@@ -24,6 +24,10 @@ const CudaStatus& cuda_status();
 struct HydrascopeCudaPlugin;
 // The plug-in's functions (cuda_plugin.h); null where fused_kernels is false.
 const HydrascopeCudaPlugin* cuda_plugin();
+// The same for a kind of device; null where it has none.
+const HydrascopeCudaPlugin* fused_kernels(c10::DeviceType type);
+// Gives another accelerator, that of the tests, such functions. Before attention runs there.
+void set_fused_kernels(c10::DeviceType type, const HydrascopeCudaPlugin* plugin);
 
 // The device with its index: "cuda" without one is the current device. The CPU as it is.
 c10::Device with_index(c10::Device device);

@@ -149,9 +149,9 @@ private:
   }
   bool fused_on_gpu(const AttentionShape& shape) const {
     const auto point = map_->point_map();
-    if (shape.device != at::kCUDA || !point) return false;
+    if (!point) return false;
     if (shape.batch > max_cuda_sequences || weight_heads(shape) > max_cuda_sequences) return false;
-    const HydrascopeCudaPlugin* const plugin = cuda_plugin();
+    const HydrascopeCudaPlugin* const plugin = fused_kernels(shape.device);
     if (plugin == nullptr || !plugin->runs_on(shape.device_index)) return false;
     const std::int64_t width = shape.heads * shape.head_width / weight_heads(shape);
     const std::int64_t outputs = map_->width(width) / (cpu::has_two_halves(*point) ? 2 : 1);
@@ -201,9 +201,10 @@ private:
       for (at::Tensor* parameter : {&key.weight, &key.bias})
         if (parameter->defined() && parameter->size(0) > 1)
           *parameter = parameter->repeat_interleave(group, 0);
+    const HydrascopeCudaPlugin& plugin = *fused_kernels(input.q.device().type());
     if (path == Path::fused_cuda_training)
-      return linear_with_gradients(*cuda_plugin(), input, mask, map, query, key, normalised_);
-    return cuda_plugin()->linear(input, mask, map, query, key, normalised_);
+      return linear_with_gradients(plugin, input, mask, map, query, key, normalised_);
+    return plugin.linear(input, mask, map, query, key, normalised_);
   }
 
   AttentionOutput composed(const FeatureBlocks& tokens, const AttentionInput& input) const {
