@@ -116,6 +116,9 @@ TEST(CudaEmulation, HasTheLimitsOfAnH100) {
   EXPECT_EQ(message(launch(nothing, dim3(1), large, nullptr)), "");
   EXPECT_EQ(message(launch(nothing, dim3(1), large + 1, nullptr)), "invalid argument");
   EXPECT_EQ(cudaGetLastError(), cudaSuccess); // launch() clears it
+  const cudaError_t refused = cudaLaunchKernel(nothing, dim3(0), dim3(32), nullptr, 0, nullptr);
+  EXPECT_EQ(message(refused), "invalid configuration argument");
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess); // and so does message_of()
 }
 
 __global__ void write_beyond(const unsigned index) {

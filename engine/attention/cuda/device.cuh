@@ -113,9 +113,11 @@ cudaError_t launch(void (*kernel)(Parameters...), const dim3 grid, const std::si
   return launch_of(kernel, grid, block_threads, shared_bytes, stream, arguments...);
 }
 
-// Null, or the error's message.
+// Null, or the error's message; clears it, so that errors of other calls than launches do not stay either.
 inline const char* message_of(const cudaError_t outcome) {
-  return outcome == cudaSuccess ? nullptr : cudaGetErrorString(outcome);
+  if (outcome == cudaSuccess) return nullptr;
+  cudaGetLastError();
+  return cudaGetErrorString(outcome);
 }
 
 } // namespace hydrascope::cuda
