@@ -66,7 +66,7 @@ struct DeviceBlock {
     phase(static_cast<int>(threadIdx.x));
     __syncthreads();
   }
-  // The phase alone: what it leaves in memory, other threads may not see.
+  // Runs the phase without a barrier; other threads may not see its writes.
   template <typename Phase>
   __device__ void alone(const Phase& phase) {
     phase(static_cast<int>(threadIdx.x));
