@@ -14,6 +14,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/run/device_error.h"
 #include "engine/run/inputs.h"
 #include "engine/run/next_token.h"
 #include "engine/run/pass.h"
@@ -139,7 +140,8 @@ PerplexityOutcome measure_perplexity(const PerplexityRequest& request,
   try {
     return measure(request, progress, stop, *models);
   } catch (const c10::Error& error) {
-    throw Error("evaluate", first_line(error.what_without_backtrace()), "try a smaller --window");
+    const std::string message = first_line(error.what_without_backtrace());
+    throw Error("evaluate", message, remedy_for(message, "try a smaller --window"));
   } catch (const std::bad_alloc&) {
     throw Error("evaluate", "out of memory", "use a smaller --window or --batch");
   }

@@ -151,6 +151,7 @@ ScalingPoint ScalingMeasurer::measure(std::int64_t tokens, const std::stop_token
                        .dtype = dtype_on(state.device, setting.dtype),
                        .device = state.device.type(),
                        .has_layer_input = true};
+  shape.device_index = state.device.index();
   if (setting.image) shape.layout = grid_of(tokens);
   if (const Support support = state.kernel->supports(shape); !support.ok) {
     point.skipped = support.reason;

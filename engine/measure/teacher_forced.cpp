@@ -15,6 +15,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/measure/teacher_forced_runs.h"
+#include "engine/run/device_error.h"
 #include "engine/run/placement.h"
 #include "engine/run/quantities/head_reader.h"
 #include "engine/run/quantities/measures.h"
@@ -377,7 +378,8 @@ TeacherForcedOutcome measure_teacher_forced_in(const Placement& placement,
   try {
     return measure(placement, request, progress, stop, *models);
   } catch (const c10::Error& error) {
-    throw Error("kl", first_line(error.what_without_backtrace()), "try shorter texts or fewer kernels");
+    const std::string message = first_line(error.what_without_backtrace());
+    throw Error("kl", message, remedy_for(message, "try shorter texts or fewer kernels"));
   } catch (const std::bad_alloc&) {
     throw Error("kl", "out of memory", "use smaller --lengths or fewer kernels");
   }

@@ -20,6 +20,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/run/decoding_run.h"
+#include "engine/run/device_error.h"
 #include "engine/run/pass.h"
 #include "engine/run/placement.h"
 
@@ -172,8 +173,8 @@ GenerateOutcome generate(const GenerateRequest& request, const TokenWritten& wri
     }
     return generation.outcome();
   } catch (const c10::Error& error) {
-    throw Error("generate", first_line(error.what_without_backtrace()),
-                "try a shorter text or another kernel");
+    const std::string message = first_line(error.what_without_backtrace());
+    throw Error("generate", message, remedy_for(message, "try a shorter text or another kernel"));
   } catch (const std::bad_alloc&) {
     throw Error("generate", "out of memory",
                 "use a linear kernel, whose state does not grow, or --dtype bfloat16");

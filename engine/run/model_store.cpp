@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <future>
@@ -148,11 +149,30 @@ public:
     }
   }
 
+  // Calls use(value) for those that are finished.
+  template <typename Use>
+  void each(const Use& use) {
+    const std::lock_guard lock(mutex_);
+    for (const Entry& entry : entries_)
+      if (finished(entry)) use(entry.value.get());
+  }
+  // Forgets those of them that `is_unwanted` names.
+  template <typename Test>
+  void drop(const Test& is_unwanted) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(entries_,
+                  [&](const Entry& entry) { return finished(entry) && is_unwanted(entry.value.get()); });
+  }
+
 private:
   struct Entry {
     std::string key;
     std::shared_future<Value> value;
   };
+
+  static bool finished(const Entry& entry) {
+    return entry.value.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
 
   // The key's value, finished or in progress; else an invalid future, after storing the promise's.
   std::shared_future<Value> find_or_add(const std::string& key, std::promise<Value>& promise) {
@@ -221,6 +241,24 @@ ModelStore::~ModelStore() = default;
 
 std::shared_ptr<const Model> ModelStore::base(const std::filesystem::path& folder) {
   return state_->bases.get(folder.string(), [&] { return state_->source.load(folder); });
+}
+
+void ModelStore::release_placed(const std::string& device) {
+  using Shared = std::shared_ptr<const Model>;
+  std::map<const Model*, long> held; // how often the store holds a model
+  const auto count = [&](const Shared& model) { ++held[model.get()]; };
+  state_->bases.each(count);
+  state_->placed_bases.each(count);
+  state_->applied.each([&](const AppliedModel& applied) { count(applied.model); });
+
+  std::set<const Model*> unused;
+  const auto find = [&](const Shared& model) {
+    if (model->device().str() == device && model.use_count() == held[model.get()]) unused.insert(model.get());
+  };
+  state_->placed_bases.each(find);
+  state_->applied.each([&](const AppliedModel& applied) { find(applied.model); });
+  state_->applied.drop([&](const AppliedModel& applied) { return unused.contains(applied.model.get()); });
+  state_->placed_bases.drop([&](const Shared& model) { return unused.contains(model.get()); });
 }
 
 std::shared_ptr<const std::vector<AdapterInfo>> ModelStore::available(const std::filesystem::path& folder) {

@@ -43,7 +43,7 @@ Pass make_pass(const AppliedModel& model, const PreparedInput& input, const std:
   return pass;
 }
 
-// Throws before anything is allocated.
+// Throws before the run allocates anything; model and input are on the device already.
 void check_memory(const RunRequest& request, const ModelInfo& info, std::int64_t tokens,
                   const c10::Device device, const std::size_t reclaimable) {
   const double bytes = estimated_bytes(request.quantities, info, tokens);

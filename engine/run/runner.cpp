@@ -18,6 +18,7 @@
 #include "engine/base/text.h"
 #include "engine/models/transformer/checkpoint.h"
 #include "engine/run/device_clock.h"
+#include "engine/run/device_error.h"
 #include "engine/run/run_plan.h"
 
 namespace hydrascope {
@@ -298,6 +299,7 @@ std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, cons
     } catch (const c10::OutOfMemoryError&) { // of an accelerator: the CPU's allocator throws others
       state_->cache(placement).clear();
       state_->caches.clear();
+      state_->models->release_placed(placement.device_name());
       release_cached_memory(placement.device);
       return attempt(placement, request, std::move(stop), progress);
     }
@@ -305,7 +307,8 @@ std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, cons
     throw Error("run", "out of memory on " + placement.device_name(),
                 "use a smaller --image-size, a linear kernel, --dtype bfloat16 or --device cpu");
   } catch (const c10::Error& error) {
-    throw Error("run", first_line(error.what_without_backtrace()), "try a smaller input or another kernel");
+    const std::string message = first_line(error.what_without_backtrace());
+    throw Error("run", message, remedy_for(message, "try a smaller input or another kernel"));
   } catch (const std::bad_alloc&) {
     throw Error("run", "out of memory", "use a smaller --image-size or ask for fewer tensors");
   }

@@ -31,7 +31,8 @@ struct Comparison {
   std::string message = ""; // CUDA's, or what else is wrong
 };
 struct Variation {
-  bool nan_in_key = false; // one entry of the second token's key; what is NaN by the definition has to be it
+  // One entry of the second token's key; results must be NaN exactly where the definition's are.
+  bool nan_in_key = false;
   bool float_inputs = false; // q and k are float32 beside values of bfloat16
   bool aligned = false;      // tokens begin at multiples of 16 bytes
   bool shifted = false;      // and one element behind these

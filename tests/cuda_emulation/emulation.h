@@ -5,13 +5,14 @@
 // A launch fails with a message, where a GPU would hang or compute nonsense: threads that end or wait at
 // different barriers, a warp that diverges at an operation of the whole warp, a grid, block or shared memory
 // beyond an H100's limits, misaligned squares of WMMA. Shared memory is as large as asked for, for
-// AddressSanitizer, and NaN.
+// AddressSanitizer, and NaN until it is written; what a copy is to write, until the copy is waited for.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace cuda_emulation {
 
@@ -54,6 +55,17 @@ struct WarpMatrices {
   const void* rows[warp_size];
 };
 WarpMatrices& matrices_of_warp();
+
+// Copies of 16 bytes into shared memory that the current thread has started and not waited for.
+struct Copy {
+  void* to;
+  const void* from; // null: zeros
+};
+struct PendingCopies {
+  std::vector<Copy> open;                // in no group yet
+  std::vector<std::vector<Copy>> groups; // the oldest first
+};
+PendingCopies& copies_of_thread();
 
 // Runs a kernel over a grid. Returns a cudaError_t: of cudaErrorLaunchFailure, failure() has the message.
 int launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,

@@ -11,6 +11,7 @@
 #include <mma.h>
 
 #include "engine/attention/cuda/device.cuh"
+#include "engine/attention/cuda/warp_matrix.cuh"
 
 namespace hydrascope::cuda {
 namespace {
@@ -115,6 +116,9 @@ TEST(CudaEmulation, HasTheLimitsOfAnH100) {
   EXPECT_EQ(message(launch(nothing, dim3(1), large, nullptr)), "");
   EXPECT_EQ(message(launch(nothing, dim3(1), large + 1, nullptr)), "invalid argument");
   EXPECT_EQ(cudaGetLastError(), cudaSuccess); // launch() clears it
+  const cudaError_t refused = cudaLaunchKernel(nothing, dim3(0), dim3(32), nullptr, 0, nullptr);
+  EXPECT_EQ(message(refused), "invalid configuration argument");
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess); // and so does message_of()
 }
 
 __global__ void write_beyond(const unsigned index) {
@@ -127,6 +131,44 @@ TEST(CudaEmulation, SharedMemoryEndsWhereItIsSaidTo) {
 #ifdef __SANITIZE_ADDRESS__
   EXPECT_DEATH(launch(write_beyond, dim3(1), 40, nullptr, 10u), "heap-buffer-overflow");
 #endif
+}
+
+// Each thread copies two groups of its own and reads both after it has waited for all but `pending`.
+template <int pending>
+__global__ void copy_two_groups(const float* const from, const bool there, float* const to) {
+  HYDRASCOPE_SHARED_MEMORY(shared);
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int group = 0; group < 2; ++group) {
+    start_copy(shared + (2 * thread + group) * 4, from + group * 4, there);
+    end_group_of_copies();
+  }
+  finish_copies<pending>();
+  for (int group = 0; group < 2; ++group) to[2 * thread + group] = shared[(2 * thread + group) * 4 + 3];
+}
+
+template <int pending>
+std::vector<float> copied(const bool there) {
+  alignas(16) float from[8];
+  for (int i = 0; i < 8; ++i) from[i] = static_cast<float>(i);
+  std::vector<float> to(2 * block_threads);
+  EXPECT_EQ(
+      message(launch(copy_two_groups<pending>, dim3(2), to.size() * 16, nullptr, from, there, to.data())),
+      "");
+  return to;
+}
+
+TEST(CudaEmulation, CopiesAreThereOnceTheyAreWaitedFor) {
+  for (const bool there : {true, false}) {
+    const std::vector<float> all = copied<0>(there), first = copied<1>(there), none = copied<2>(there);
+    for (std::size_t thread = 0; thread < block_threads; ++thread) {
+      EXPECT_EQ(all[2 * thread], there ? 3.0f : 0.0f);
+      EXPECT_EQ(all[2 * thread + 1], there ? 7.0f : 0.0f);
+      EXPECT_EQ(first[2 * thread], there ? 3.0f : 0.0f);
+      EXPECT_TRUE(std::isnan(first[2 * thread + 1]));
+      EXPECT_TRUE(std::isnan(none[2 * thread]));
+      EXPECT_TRUE(std::isnan(none[2 * thread + 1]));
+    }
+  }
 }
 
 namespace wmma = nvcuda::wmma;

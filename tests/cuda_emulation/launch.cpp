@@ -30,6 +30,7 @@ struct State {
   // Of the running launch.
   std::vector<std::uint64_t> exchanged;    // one of each thread
   std::vector<WarpMatrices> warp_matrices; // one of each warp
+  std::vector<PendingCopies> copies;       // those of each thread
 };
 
 State& state() {
@@ -71,13 +72,19 @@ std::uint64_t exchange_in_warp(const std::uint64_t value, const int offset) {
 
 WarpMatrices& matrices_of_warp() { return state().warp_matrices[current_thread().thread.x / warp_size]; }
 
+PendingCopies& copies_of_thread() { return state().copies[current_thread().thread.x]; }
+
 int launch(const void* const kernel, const dim3 grid, const dim3 block, const std::size_t shared_bytes,
            const std::function<void()>& thread) {
   const cudaError_t error = check(kernel, grid, block, shared_bytes);
   if (error != cudaSuccess) return error;
   state().exchanged.assign(block.x, 0);
   state().warp_matrices.assign(block.x / warp_size, {});
-  state().failure = run_grid(grid, block, shared_bytes, thread);
+  state().copies.assign(block.x, {});
+  state().failure = run_grid(grid, block, shared_bytes, [&] {
+    copies_of_thread() = {}; // those of the block before, whose shared memory is gone
+    thread();
+  });
   return state().failure.empty() ? cudaSuccess : cudaErrorLaunchFailure;
 }
 

@@ -146,8 +146,10 @@ TEST(CudaSmall, ANanInARealKeyReachesWhatItDoesByTheDefinition) {
         expect(compare_linear(kernel, shape, element, {.nan_in_key = true, .causal = causal}), element);
       expect(compare_linear(kernel, all_real, element, {.nan_in_key = true, .causal = true}), element);
       if (kernel.map == cpu::PointMap::plus_minus_exponential)
-        expect(compare_linear(kernel, {1, 1, 35, 64}, element, {.nan_in_key = true, .aligned = true}),
-               element);
+        for (const bool masked : {false, true}) // masked rows are 0 beside means of NaN
+          expect(
+              compare_linear(kernel, {1, 1, 35, 64, masked}, element, {.nan_in_key = true, .aligned = true}),
+              element);
       for (const bool causal : {false, true})
         if (element != Element::float16)
           expect(compare_linear_gradients(kernel, shape, element, {.nan_in_key = true, .causal = causal}),

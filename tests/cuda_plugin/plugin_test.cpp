@@ -76,6 +76,10 @@ TEST(CudaPlugin, RefusesWhatItDoesNotTake) {
   EXPECT_THROW(plugin().linear_gradients(input, {}, PointMap::taylor, {}, {}, true, input.v), c10::Error);
   const AttentionInput wide = on_gpu(testing_inputs::make_input({1, 1, 8, 144}, 3));
   EXPECT_THROW(plugin().linear(wide, {}, PointMap::relu, {}, {}, true), c10::Error);
+  const LoopProjection host{.weight = testing_inputs::normal({1, 8, 8}, 5)};
+  const LoopProjection own{.weight = host.weight.to(input.q.device())};
+  EXPECT_NO_THROW(plugin().linear(input, {}, PointMap::relu, own, own, true));
+  EXPECT_THROW(plugin().linear(input, {}, PointMap::relu, own, host, true), c10::Error);
 }
 
 TEST(CudaPlugin, AsksTheTensorsDevice) {

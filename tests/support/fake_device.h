@@ -15,8 +15,8 @@ namespace hydrascope::test {
 c10::Device fake_device();
 
 // What the host has asked of the device. A wait blocks the host until the device is idle: a number that is
-// read (Tensor::item), a tensor that is copied to the CPU, an event or a stream that is waited for. Not one
-// of them is an event that the device has passed, or that it has more work behind.
+// read (Tensor::item), a tensor that is copied to the CPU, an event or a stream that is waited for. Waiting
+// for an event that has passed, or that has work queued behind it, does not count.
 struct DeviceCounts {
   std::int64_t numbers_read = 0;  // Tensor::item and what calls it
   std::int64_t copies_to_cpu = 0; // of tensors

@@ -66,7 +66,7 @@ struct DeviceBlock {
     phase(static_cast<int>(threadIdx.x));
     __syncthreads();
   }
-  // The phase alone: what it leaves in memory, other threads may not see.
+  // Runs the phase without a barrier; other threads may not see its writes.
   template <typename Phase>
   __device__ void alone(const Phase& phase) {
     phase(static_cast<int>(threadIdx.x));
@@ -113,9 +113,11 @@ cudaError_t launch(void (*kernel)(Parameters...), const dim3 grid, const std::si
   return launch_of(kernel, grid, block_threads, shared_bytes, stream, arguments...);
 }
 
-// Null, or the error's message.
+// Null, or the error's message; clears it, so that errors of other calls than launches do not stay either.
 inline const char* message_of(const cudaError_t outcome) {
-  return outcome == cudaSuccess ? nullptr : cudaGetErrorString(outcome);
+  if (outcome == cudaSuccess) return nullptr;
+  cudaGetLastError();
+  return cudaGetErrorString(outcome);
 }
 
 } // namespace hydrascope::cuda

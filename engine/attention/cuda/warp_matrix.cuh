@@ -98,18 +98,22 @@ inline __device__ void start_copy(void* const to, const void* const from, const 
                "l"(from), "r"(there ? 16 : 0)
                : "memory");
 #else
-  cuda_emulation::copy_16_bytes(to, from, there);
+  cuda_emulation::start_copy(to, from, there);
 #endif
 }
 inline __device__ void end_group_of_copies() {
 #ifdef __CUDACC__
   asm volatile("cp.async.commit_group;" ::: "memory");
+#else
+  cuda_emulation::end_group_of_copies();
 #endif
 }
 template <int pending>
 __device__ void finish_copies() {
 #ifdef __CUDACC__
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+#else
+  cuda_emulation::finish_copies(pending);
 #endif
 }
 

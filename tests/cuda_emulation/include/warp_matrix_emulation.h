@@ -2,8 +2,12 @@
 // that PTX defines.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include <cuda_runtime.h>
 
@@ -72,14 +76,31 @@ void multiply_add(float (&sum)[4], const Pair (&a)[4], const Pair b0, const Pair
   synchronise_warp(); // before the next product overwrites the matrices
 }
 
-inline void copy_16_bytes(void* const to, const void* const from, const bool there) {
+// What is copied is there once finish_copies() has waited for it, and NaN until then.
+inline void start_copy(void* const to, const void* const from, const bool there) {
   check_16_bytes(to);
-  if (!there) {
-    std::memset(to, 0, 16);
-    return;
-  }
-  check_16_bytes(from);
-  std::memcpy(to, from, 16);
+  if (there) check_16_bytes(from);
+  std::memset(to, 0xff, 16);
+  copies_of_thread().open.push_back({to, there ? from : nullptr});
+}
+
+inline void end_group_of_copies() {
+  PendingCopies& copies = copies_of_thread();
+  copies.groups.push_back(std::move(copies.open));
+  copies.open.clear();
+}
+
+// All groups but the newest `pending`.
+inline void finish_copies(const std::size_t pending) {
+  std::vector<std::vector<Copy>>& groups = copies_of_thread().groups;
+  const std::size_t finished = groups.size() - std::min(pending, groups.size());
+  for (std::size_t group = 0; group < finished; ++group)
+    for (const Copy& copy : groups[group])
+      if (copy.from == nullptr)
+        std::memset(copy.to, 0, 16);
+      else
+        std::memcpy(copy.to, copy.from, 16);
+  groups.erase(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(finished));
 }
 
 } // namespace cuda_emulation

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
+#include "engine/run/model_store.h"
 #include "engine/run/placement.h"
 #include "engine/run/quantities/hidden_states.h"
 #include "engine/run/runner.h"
@@ -18,9 +19,9 @@ namespace {
 
 const Placement on_fake_device{test::fake_device(), c10::kFloat};
 
-RunRequest request_of(const std::string& text) {
+RunRequest request_of(const std::string& text, const std::string& model = "bert") {
   RunRequest request;
-  request.model_folder = test::golden_folder() / "models/bert";
+  request.model_folder = test::golden_folder() / "models" / model;
   request.input = TextInput{text, std::nullopt};
   request.quantities = {HiddenStatesKey{}};
   return request;
@@ -44,6 +45,37 @@ TEST(DeviceMemory, CachesAreEmptiedBeforeASecondAttempt) {
   const test::DeviceMemoryLimit limit(0);
   EXPECT_EQ(numbers(*runner.run_in(on_fake_device, request)), numbers(*expected));
   EXPECT_EQ(counter.counts().caches_emptied, 1);
+}
+
+// They stay on the device for the next run on them.
+TEST(DeviceMemory, ModelsOfEarlierRunsAreDroppedBeforeASecondAttempt) {
+  const RunRequest request = request_of("the cat sat on a mat");
+  const auto expected = Runner().run_in(on_fake_device, request);
+  const auto models = make_model_store();
+  Runner runner(0, models);
+  runner.run_in(on_fake_device, request_of("the cat sat on a mat", "bert-mlm"));
+  runner.run_in(on_fake_device, request_of("the cat sat on a mat", "bert-gamma-beta"));
+  const test::DeviceCounter counter;
+  const test::DeviceMemoryLimit limit(0);
+  EXPECT_EQ(numbers(*runner.run_in(on_fake_device, request)), numbers(*expected));
+  EXPECT_EQ(counter.counts().caches_emptied, 1);
+}
+
+TEST(DeviceMemory, OfModelsInUseOrOnAnotherDeviceIsKept) {
+  const auto store = make_model_store();
+  const Schedule softmax{std::vector<KernelSpec>(2)};
+  const auto place = [&](const char* model, const Placement& placement) {
+    return store->apply(test::golden_folder() / "models" / model, {}, softmax, placement).model;
+  };
+  const Placement on_cpu{c10::kCPU, c10::kBFloat16};
+  const auto used = place("bert", on_fake_device);
+  const std::weak_ptr<const Model> unused = place("bert-mlm", on_fake_device);
+  const std::weak_ptr<const Model> elsewhere = place("bert-mlm", on_cpu);
+  store->release_placed(on_fake_device.device_name());
+  EXPECT_EQ(place("bert", on_fake_device), used);
+  EXPECT_TRUE(unused.expired());
+  EXPECT_EQ(place("bert-mlm", on_cpu), elsewhere.lock());
+  EXPECT_EQ(place("bert-mlm", on_fake_device)->device(), test::fake_device());
 }
 
 TEST(DeviceMemory, ARunThatDoesNotFitIsRefusedAndTheNextOneWorks) {

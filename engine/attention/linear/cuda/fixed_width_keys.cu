@@ -50,7 +50,7 @@ struct Sums {
   float totals[signs][4];          // Σ φ, in each column
   float largest[signs][2];         // of rows g and g + 8
 
-  // Divides by larger largest, those of what is real of y of two times eight tokens.
+  // Rescales the sums to new maxima, taken over the real tokens of two groups of eight.
   __device__ void raise(const float (&y)[2][4], const bool (&real)[2][2]) {
     HYDRASCOPE_UNROLL
     for (int sign = 0; sign < signs; ++sign) {

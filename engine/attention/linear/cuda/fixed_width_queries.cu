@@ -166,14 +166,17 @@ __global__ __launch_bounds__(block_threads, 2) void fixed_queries_kernel(const L
       if (token >= a.tokens) continue;
       const float sum = total[2 * half];
       if (lane % 4 == 0 && rows[half].real && sum == 0) atomicAdd(reinterpret_cast<int*>(a.workspace), 1);
-      const float factor = sum == 0 || !rows[half].real ? 0.0f : __fdividef(1.0f, sum);
+      // What is not kept is replaced and not multiplied by 0: the means may be NaN or infinite.
+      const bool kept = rows[half].real && sum != 0;
+      const float factor = __fdividef(1.0f, sum);
       T* const to = static_cast<T*>(a.out) + ((b * a.tokens + token) * a.heads + h) * width;
       HYDRASCOPE_UNROLL
       for (int i = 0; i < 2; ++i) {
         Piece<Pair, 4> piece;
         HYDRASCOPE_UNROLL
         for (int j = 0; j < 4; ++j)
-          piece.at[j] = pair_of<T>(out[4 * i + j][2 * half] * factor, out[4 * i + j][2 * half + 1] * factor);
+          piece.at[j] =
+              kept ? pair_of<T>(out[4 * i + j][2 * half] * factor, out[4 * i + j][2 * half + 1] * factor) : 0;
         store(reinterpret_cast<Pair*>(to + (lane % 4 + 4 * i) * 8), piece);
       }
     }

@@ -19,8 +19,8 @@ struct HeadsOnDevice {
 struct SideArguments {
   const float* weight; // (H,d,m) or, with weight_stride 0, (d,m) for all heads; null: W = I
   const float* bias;   // (H,m); null: 0
-  const float*
-      token_weights; // (B,N,2) or, with token_weights_stride 0, (N,2): of PointMap::relu_token_weighted
+  // Of PointMap::relu_token_weighted: (B,N,2) or, with token_weights_stride 0, (N,2).
+  const float* token_weights;
   std::int64_t weight_stride;        // floats from head to head
   std::int64_t token_weights_stride; // floats from sequence to sequence
   float scale, half_square;
@@ -47,8 +47,8 @@ struct LinearArguments {
 // Input and output of the gradients of linear_attention() on y; all but g dense and of its type.
 struct LinearGradients {
   HeadsOnDevice g; // (B,H,N,d): the gradient with respect to the output
-  void *q, *k,
-      *v; // the gradients with respect to y of the queries and of the keys (B,N,H,m), and v (B,N,H,d)
+  // The gradients with respect to y of the queries and of the keys (B,N,H,m), and v (B,N,H,d).
+  void *q, *k, *v;
 };
 
 inline int features_of(const cpu::PointMap map, const int outputs) {

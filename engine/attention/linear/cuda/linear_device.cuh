@@ -57,7 +57,7 @@ struct RowWriter {
     for (int i = 0; i < count; ++i) piece.at[i] = from_float<T>(values[i]);
     store(data + token * stride + c, piece);
   }
-  // Those of the entries from c on that there are.
+  // Writes the entries from c to the row's end.
   __device__ void operator()(const std::int64_t token, const int c,
                              const float (&values)[columns_of_thread]) const {
     HYDRASCOPE_UNROLL

@@ -71,8 +71,8 @@ HYDRASCOPE_BOTH inline std::int64_t head_space_floats(const LinearArguments& a) 
   const std::int64_t parts = linear_parts(a.tokens);
   return parts * features * (width + 2) + features * (width + 2) + features * width;
 }
-constexpr std::int64_t counter_floats =
-    lanes; // the start of the workspace: the number of denominators that were 0
+// The start of the workspace: the number of denominators that were 0.
+constexpr std::int64_t counter_floats = lanes;
 HYDRASCOPE_BOTH inline HeadSpace head_space(const LinearArguments& a, const std::int64_t head) {
   const std::int64_t features = padded(a.features), width = padded(a.head_width);
   const std::int64_t parts = linear_parts(a.tokens);

@@ -141,7 +141,10 @@ bool linear_takes(cpu::PointMap map, bool normalised, at::ScalarType type, std::
 struct SideTensors {
   SideTensors(const LoopProjection& from, const at::Device device) {
     const auto own = [&](const at::Tensor& x) {
-      return x.defined() ? x.to(at::TensorOptions(device).dtype(at::kFloat)).contiguous() : x;
+      if (!x.defined()) return x;
+      TORCH_CHECK(x.device() == device, "a parameter of the feature map lies on ", x.device(), " and not on ",
+                  device);
+      return x.to(at::kFloat).contiguous();
     };
     weight = own(from.weight);
     bias = own(from.bias);
