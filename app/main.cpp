@@ -1,4 +1,6 @@
 // The program's entry. Exit status: 0 success, 1 failure, 2 wrong usage.
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -33,7 +35,11 @@ void restart_with_passive_threads(char** argv) {
 }
 
 bool draws_window(const CLI::App& program) {
-  return program.get_subcommands().empty() || program.got_subcommand("bench");
+  if (program.get_subcommands().empty()) return true;
+  if (!program.got_subcommand("bench")) return false;
+  const CLI::App& bench = *program.get_subcommand("bench");
+  return std::ranges::any_of(std::array{"interact", "browse", "write"},
+                             [&](const char* name) { return bench.got_subcommand(name); });
 }
 
 int run(int argc, char** argv) {
