@@ -337,7 +337,8 @@ void TokensColumn::draw_bars(const Frame& frame, int query, const Lines& lines, 
   const float number = 58, bar = width - number;
   const Colour own = theme::kernel(shown_.weights->kernel.name);
   for (int line = lines.first; line < lines.last && first_key_ + line < std::ssize(row); ++line) {
-    const double value = row[static_cast<std::size_t>(first_key_ + line)];
+    const int key = first_key_ + line;
+    const double value = row[static_cast<std::size_t>(key)];
     const float y = lines.y_of(line);
     const Colour colour = difference_ ? difference_colour(value > 0) : own;
     const float faded = value < 0 && !difference_ ? 0.45f : 1.0f;

@@ -38,7 +38,7 @@ public:
 
   void clear();
   // Shows the whole matrix. `softmax`, for the divergence, is of the same layer; may be null.
-  void show(const Found<WeightsKey>& found, const WeightsResult* softmax, const WeightsOptions& options);
+  void show(const Found<WeightsKey>& found, const WeightsResult* softmax, const WeightsOptions& shown);
   // Shows a − b.
   void subtract(const WeightsColumn& a, const WeightsColumn& b);
   bool is_difference() const { return difference_; }
