@@ -66,24 +66,24 @@ HYDRASCOPE_INLINE void streamed() {
 #endif
 }
 
-HYDRASCOPE_INLINE Lanes load_bfloat16(const std::uint16_t* from) {
-  HalfWords half;
+// A vector of floats from as many bfloat16 numbers, which are the floats' upper halves.
+template <typename Vector, typename HalfVector, typename WordVector>
+HYDRASCOPE_INLINE Vector widened(const std::uint16_t* from) {
+  HalfVector half;
   std::memcpy(&half, from, sizeof half);
-  const Words bits = __builtin_convertvector(half, Words) << 16;
-  Lanes x;
+  const WordVector bits = __builtin_convertvector(half, WordVector) << 16;
+  Vector x;
   std::memcpy(&x, &bits, sizeof x);
   return x;
+}
+HYDRASCOPE_INLINE Lanes load_bfloat16(const std::uint16_t* from) {
+  return widened<Lanes, HalfWords, Words>(from);
 }
 
 // A register of floats from floats or bfloat16 numbers.
 HYDRASCOPE_INLINE Register load_register(const float* from) { return load_as<Register>(from); }
 HYDRASCOPE_INLINE Register load_register(const std::uint16_t* from) {
-  HalfRegister half;
-  std::memcpy(&half, from, sizeof half);
-  const WordRegister bits = __builtin_convertvector(half, WordRegister) << 16;
-  Register x;
-  std::memcpy(&x, &bits, sizeof x);
-  return x;
+  return widened<Register, HalfRegister, WordRegister>(from);
 }
 
 // Rounds to nearest, ties to even; NaN stays NaN.
