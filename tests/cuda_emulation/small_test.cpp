@@ -1,6 +1,7 @@
 // Every CUDA kernel, emulated, at shapes that are small but fill neither tiles nor squares: in several orders
 // of the threads, or, under ThreadSanitizer, with real ones.
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -172,14 +173,23 @@ TEST(CudaSmall, TakesFloat32QueriesAndKeysBesideBfloat16Values) {
   }
 }
 
+// Kernels whose features lie apart by many powers of ten.
+std::vector<LinearKernel> kernels_of_a_wide_range() {
+  std::vector<LinearKernel> chosen;
+  for (LinearKernel kernel : linear_kernels()) {
+    if (kernel.map != cpu::PointMap::exponential && kernel.map != cpu::PointMap::plus_minus_exponential)
+      continue;
+    kernel.scale = 30;
+    chosen.push_back(kernel);
+  }
+  return chosen;
+}
+
 // Later keys whose features are larger by many powers of ten do not spoil what the tokens before attend to.
 TEST(CudaSmall, CausalAttentionOfAWideRangeIsTheDefinition) {
   in_every_order([](const Element element) {
-    for (LinearKernel kernel : linear_kernels()) {
+    for (const LinearKernel& kernel : kernels_of_a_wide_range()) {
       SCOPED_TRACE(kernel.name);
-      if (kernel.map != cpu::PointMap::exponential && kernel.map != cpu::PointMap::plus_minus_exponential)
-        continue;
-      kernel.scale = 30;
       expect(compare_linear(kernel, {1, 1, 300, 8, true}, element, {.causal = true}), element);
     }
   });
@@ -188,11 +198,8 @@ TEST(CudaSmall, CausalAttentionOfAWideRangeIsTheDefinition) {
 // Nor do they overflow where they are in another part of the sums than smaller ones.
 TEST(CudaSmall, PartsOfAWideRangeAreMerged) {
   in_every_order([](const Element element) {
-    for (LinearKernel kernel : linear_kernels()) {
+    for (const LinearKernel& kernel : kernels_of_a_wide_range()) {
       SCOPED_TRACE(kernel.name);
-      if (kernel.map != cpu::PointMap::exponential && kernel.map != cpu::PointMap::plus_minus_exponential)
-        continue;
-      kernel.scale = 30;
       expect(compare_linear(kernel, {1, 1, 1100, 8, true}, element), element);
     }
   });
@@ -212,12 +219,9 @@ TEST(CudaSmall, DenominatorsOfZeroAreCounted) {
 }
 
 TEST(CudaSmall, CausalGradientsOfAWideRangeAreTheDefinition) {
-  for (LinearKernel kernel : linear_kernels())
+  for (const LinearKernel& kernel : kernels_of_a_wide_range())
     for (const Element element : {Element::float32, Element::bfloat16}) {
       SCOPED_TRACE(kernel.name);
-      if (kernel.map != cpu::PointMap::exponential && kernel.map != cpu::PointMap::plus_minus_exponential)
-        continue;
-      kernel.scale = 30;
       expect(compare_linear_gradients(kernel, {1, 1, 100, 8, true}, element, {.causal = true}), element);
     }
 }
