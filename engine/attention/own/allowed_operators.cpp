@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
+#include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/frontend/lexer.h>
 #include <torch/csrc/jit/frontend/parser.h>
 #include <torch/csrc/jit/frontend/tree_views.h>
@@ -226,6 +228,30 @@ private:
   const MapSource& source_;
 };
 
+// How many operators a function has once all it calls is put in place of the calls, up to `most`.
+std::size_t inlined_size(const torch::jit::Block& block,
+                         std::unordered_map<const torch::jit::Function*, std::size_t>& known,
+                         const std::size_t most) {
+  std::size_t size = 0;
+  for (const torch::jit::Node* const node : block.nodes()) {
+    if (size >= most) return most;
+    size += 1;
+    for (const torch::jit::Block* const part : node->blocks()) size += inlined_size(*part, known, most);
+    if (node->kind() != torch::jit::prim::CallFunction) continue;
+    const torch::jit::Function* const called =
+        node->input(0)->type()->expectRef<c10::FunctionType>().function();
+    const auto found = known.find(called);
+    if (found != known.end()) {
+      size += found->second;
+      continue;
+    }
+    const std::size_t own = inlined_size(*torch::jit::toGraphFunction(*called).graph()->block(), known, most);
+    known.emplace(called, own);
+    size += own;
+  }
+  return std::min(size, most);
+}
+
 } // namespace
 
 int line_of(const torch::jit::SourceRange& range, const std::string& script) {
@@ -252,6 +278,15 @@ std::string why_not_allowed(const std::string& name) {
   // An unknown name is the compiler's to tell, an operator that works in place check_operators().
   if (known || name.ends_with('_') || torch::jit::getAllOperatorsFor(symbol).empty()) return {};
   return not_allowed(name);
+}
+
+void check_size(const MapSource& source, const torch::jit::Function& function) {
+  constexpr std::size_t most = 10000;
+  std::unordered_map<const torch::jit::Function*, std::size_t> known;
+  if (inlined_size(*torch::jit::toGraphFunction(function).graph()->block(), known, most) >= most)
+    throw SourceError(
+        source.name, 0,
+        fmt::format("{} and what it calls come to more than {} operators", function.name(), most));
 }
 
 void check_operators(const torch::jit::Graph& graph, const MapSource& source) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include <ATen/core/function.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 #include "engine/attention/own/map_source.h"
@@ -17,6 +18,10 @@ void check_texts(const MapSource& source);
 
 // Why torch.NAME must not be called; empty if it may, or where another check says it.
 std::string why_not_allowed(const std::string& name);
+
+// Throws SourceError if the function and all it calls come to too many operators: forty lines can call for
+// 2⁴⁰. Call it before the calls are inlined.
+void check_size(const MapSource& source, const torch::jit::Function& function);
 
 // Throws SourceError, with the line, unless the graph has only operators that compute new tensors and numbers
 // from others, without chance, files, output or in-place changes, and loops of a fixed number of turns. The

@@ -11,7 +11,6 @@
 #include <numbers>
 #include <optional>
 #include <regex>
-#include <unordered_map>
 #include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -397,43 +396,6 @@ struct MapScript::Compiled {
     }
   }
 };
-
-namespace {
-
-// How many operators a function has once all it calls is put in place of the calls, up to `most`.
-std::size_t inlined_size(const jit::Block& block,
-                         std::unordered_map<const jit::Function*, std::size_t>& known,
-                         const std::size_t most) {
-  std::size_t size = 0;
-  for (const jit::Node* const node : block.nodes()) {
-    if (size >= most) return most;
-    size += 1;
-    for (const jit::Block* const part : node->blocks()) size += inlined_size(*part, known, most);
-    if (node->kind() != jit::prim::CallFunction) continue;
-    const jit::Function* const called = node->input(0)->type()->expectRef<c10::FunctionType>().function();
-    const auto found = known.find(called);
-    if (found != known.end()) {
-      size += found->second;
-      continue;
-    }
-    const std::size_t own = inlined_size(*jit::toGraphFunction(*called).graph()->block(), known, most);
-    known.emplace(called, own);
-    size += own;
-  }
-  return std::min(size, most);
-}
-
-// A source of forty lines can call for 2⁴⁰ operators.
-void check_size(const MapSource& source, const jit::Function& function) {
-  constexpr std::size_t most = 10000;
-  std::unordered_map<const jit::Function*, std::size_t> known;
-  if (inlined_size(*jit::toGraphFunction(function).graph()->block(), known, most) >= most)
-    throw SourceError(
-        source.name, 0,
-        fmt::format("{} and what it calls come to more than {} operators", function.name(), most));
-}
-
-} // namespace
 
 MapScript::MapScript(const MapSource& source) : source_(source), compiled_(std::make_unique<Compiled>()) {
   on_deep_stack([this] { compile(); });
