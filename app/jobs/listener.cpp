@@ -127,7 +127,7 @@ void remove_left_folders(const fs::path& parent) {
     try {
       if (const std::optional<ItemLock> left = take_lock(folder)) fs::remove_all(folder, failure);
     } catch (const Error&) {
-      continue; // where nothing can be locked, nobody knows whose it is
+      continue; // without locks its owner cannot be told
     }
   }
 }

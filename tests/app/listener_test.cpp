@@ -104,7 +104,7 @@ TEST_F(ListenerTest, TakesCapturesAndKeepsThemForUndo) {
     EXPECT_EQ(read_text_file(first), capture_named("bert.safetensors"));
     EXPECT_EQ(read_text_file(second), capture_named("whisper.safetensors"));
     EXPECT_EQ(woken, 3);
-    EXPECT_THAT(received(), UnorderedElementsAre(first, second)); // nobody has seen gpt2's
+    EXPECT_THAT(received(), UnorderedElementsAre(first, second)); // gpt2's was never shown
     EXPECT_THROW(Listener(settings(), {}), Error);                // there is one already
   }
   EXPECT_TRUE(fs::is_empty(folder_ / "received"));
