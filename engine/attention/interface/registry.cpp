@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/attention/interface/kernel.h"
+#include "engine/attention/interface/vector_math.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
@@ -97,6 +98,7 @@ const RegistryEntry* find_entry(std::string_view name) {
 }
 
 std::unique_ptr<Kernel> make_kernel(const KernelSpec& spec) {
+  resolve_vector_math(); // nothing is computed without a kernel
   return entry_or_throw(spec.name, "kernel").make(spec);
 }
 

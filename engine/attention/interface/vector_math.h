@@ -1,0 +1,12 @@
+// A guard against an error of LibTorch's vector mathematics.
+#pragma once
+
+namespace hydrascope {
+
+// Calls each elementwise function of LibTorch that MKL computes (exp, log, tanh and others, in float32 and
+// float64) once, on this thread. MKL chooses a function's code in its first call; if several threads make it
+// at once, one of them may compute its part to four digits only (github.com/pytorch/pytorch/issues/188792).
+// To be called before any tensor is computed; does its work once per process, in about a millisecond.
+void resolve_vector_math();
+
+} // namespace hydrascope
