@@ -105,7 +105,7 @@ GenerationSpeedOutcome measure_generation_speed(
   }
   outcome.threads = at::get_num_threads();
   outcome.read_ms = 1000.0 * static_cast<double>(outcome.weight_bytes) /
-                    triad_bandwidth(outcome.weight_bytes, placement.device_name());
+                    read_bandwidth(outcome.weight_bytes, outcome.dtype, placement.device_name());
   for (std::size_t i = 0; i < cases; ++i) {
     GenerationSpeed speed;
     speed.schedule = schedules[i / request.contexts.size()].summary();

@@ -40,7 +40,7 @@ struct GenerationSpeed {
 struct GenerationSpeedOutcome {
   std::vector<GenerationSpeed> speeds; // schedule by schedule, context by context
   std::int64_t weight_bytes = 0;       // that a token needs: all but the embeddings of other tokens
-  double read_ms = 0;                  // of so many bytes at the triad's bandwidth, measured in this run
+  double read_ms = 0;                  // of so many bytes once (read_bandwidth), measured in this run
   std::string device, dtype;
   int threads = 0;
 };

@@ -23,6 +23,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/sum.h>
 #include <fmt/format.h>
 #include <torch/version.h>
 
@@ -87,6 +88,25 @@ double triad_bandwidth(const std::int64_t footprint, const std::string& device) 
                        }));
   }
   return static_cast<double>(12 * length * repeats) / seconds;
+}
+
+double read_bandwidth(const std::int64_t bytes, const std::string& dtype, const std::string& device) {
+  const at::NoGradGuard no_gradients;
+  const at::Device place = device_of(device);
+  const DeviceClock clock(place);
+  constexpr std::int64_t width = 1024;
+  const at::ScalarType type = dtype_on(place, dtype);
+  const std::int64_t rows =
+      std::max<std::int64_t>(1, bytes / width / static_cast<std::int64_t>(at::elementSize(type)));
+  const at::Tensor weights = at::full({rows, width}, 1.0, at::TensorOptions(place).dtype(type));
+  double seconds = fastest(clock, [&] { at::sum(weights); });
+  const Linear linear({{weights, {}}});
+  if (place.is_cpu() && linear.takes_rows()) {
+    const std::vector<float> x(width, 1);
+    std::vector<float> out(static_cast<std::size_t>(rows));
+    seconds = std::min(seconds, fastest(clock, [&] { linear.row(x.data(), out.data()); }));
+  }
+  return static_cast<double>(weights.nbytes()) / seconds;
 }
 
 double matrix_rate(const std::string& dtype, const std::string& device) {

@@ -77,9 +77,37 @@ void KeyValueCache::reserve(const std::int64_t slots) {
   capacity_ = capacity;
 }
 
+// One token of a packed cache, as each that is written: without LibTorch's operators on views, which cost
+// more than the copy.
+template <typename Number>
+void KeyValueCache::write_token(const at::Tensor& k, const at::Tensor& v, const std::int64_t slot) {
+  constexpr std::int64_t size = cpu::tokens_of_block;
+  const std::int64_t padded = values_.size(3), tiles = keys_.size(2);
+  for (std::int64_t batch = 0; batch < batch_; ++batch)
+    for (std::int64_t head = 0; head < heads_; ++head) {
+      const auto numbers_of = [&](const at::Tensor& x) {
+        return static_cast<const Number*>(x.const_data_ptr()) + batch * x.stride(0) + head * x.stride(1);
+      };
+      const Number *const key = numbers_of(k), *const value = numbers_of(v);
+      const std::int64_t of_head = batch * heads_ + head;
+      std::copy_n(value, width_,
+                  static_cast<Number*>(values_.data_ptr()) + (of_head * capacity_ + slot) * padded);
+      Number* column = static_cast<Number*>(keys_.data_ptr()) +
+                       (of_head * tiles + slot / size) * width_ * size + slot % size;
+      for (std::int64_t i = 0; i < width_; ++i, column += size) *column = key[i];
+    }
+}
+
 void KeyValueCache::write(const at::Tensor& k, const at::Tensor& v, const std::int64_t first) {
   const std::int64_t count = k.size(2), last = first + count;
   reserve(last);
+  if (packed_ && count == 1 && k.stride(3) == 1 && v.stride(3) == 1) {
+    if (options_.dtype() == at::kFloat)
+      write_token<float>(k, v, first);
+    else
+      write_token<std::uint16_t>(k, v, first); // the bits of bfloat16
+    return;
+  }
   values_.slice(2, first, last).slice(3, 0, width_).copy_(v);
   if (!packed_) {
     keys_.slice(2, first, last).copy_(k);
@@ -113,7 +141,7 @@ std::int64_t KeyValueCache::bytes(const std::int64_t count) const {
   return 2 * batch_ * heads_ * count * width_ * static_cast<std::int64_t>(options_.dtype().itemsize());
 }
 
-SoftmaxSums KeyValueCache::sums_in_loops(const at::Tensor& q, const std::int64_t count) const {
+KeyValueCache::LoopSums KeyValueCache::sums_in_loops(const at::Tensor& q, const std::int64_t count) const {
   const std::int64_t group = q.size(1) / heads_, padded = cpu::padded_to_lanes(width_);
   const std::int64_t ranges = (count + cpu::cached_tokens_at_once - 1) / cpu::cached_tokens_at_once;
   const double scale = 1 / std::sqrt(static_cast<double>(width_));
@@ -153,14 +181,17 @@ SoftmaxSums KeyValueCache::sums_in_loops(const at::Tensor& q, const std::int64_t
   if (ranges > 1)
     for (std::int64_t i = 0; i < units; ++i)
       if (i % ranges > 0) add_part(part_of(i - i % ranges), part_of(i), group, padded);
-  const auto of_heads = [&](const at::Tensor& x) { // the first range holds all
-    return x.unflatten(0, {batch_, heads_, ranges}).select(2, 0).flatten(1, 2);
-  };
-  return {of_heads(sums).slice(3, 0, width_), of_heads(totals), of_heads(largest)};
+  return {sums, totals, largest, ranges};
 }
 
 SoftmaxSums KeyValueCache::sums(const at::Tensor& q, const std::int64_t count) const {
-  if (packed_) return sums_in_loops(q, count);
+  if (packed_) {
+    const LoopSums all = sums_in_loops(q, count);
+    const auto of_heads = [&](const at::Tensor& x) { // the first range holds all
+      return x.unflatten(0, {batch_, heads_, all.ranges}).select(2, 0).flatten(1, 2);
+    };
+    return {of_heads(all.sums).slice(3, 0, width_), of_heads(all.totals), of_heads(all.largest)};
+  }
   const at::ScalarType type = compute_type(q.scalar_type());
   const double scale = 1 / std::sqrt(static_cast<double>(width_));
   // The queries of a group are the rows of one product.
@@ -173,6 +204,19 @@ SoftmaxSums KeyValueCache::sums(const at::Tensor& q, const std::int64_t count) c
 }
 
 at::Tensor KeyValueCache::attend(const at::Tensor& q, const std::int64_t count) const {
+  if (packed_) {
+    const LoopSums all = sums_in_loops(q, count);
+    const at::Tensor out = at::empty(q.sizes(), all.sums.options());
+    const std::int64_t group = q.size(1) / heads_, padded = all.sums.size(3);
+    auto* to = out.mutable_data_ptr<float>();
+    for (std::int64_t head = 0; head < batch_ * heads_; ++head) {
+      const float* const sums = all.sums.const_data_ptr<float>() + head * all.ranges * group * padded;
+      const float* const totals = all.totals.const_data_ptr<float>() + head * all.ranges * group;
+      for (std::int64_t g = 0; g < group; ++g)
+        for (std::int64_t i = 0; i < width_; ++i) *to++ = sums[g * padded + i] / totals[g];
+    }
+    return out.to(q.scalar_type());
+  }
   const SoftmaxSums all = sums(q, count);
   return (all.numerator / all.denominator).to(q.scalar_type());
 }

@@ -42,7 +42,16 @@ public:
   std::int64_t bytes(std::int64_t count) const;
 
 private:
-  SoftmaxSums sums_in_loops(const at::Tensor& q, std::int64_t count) const;
+  // Of a packed cache: of each range of slots of each key/value head, G = H/H_k queries each. The first of a
+  // head's ranges holds all.
+  struct LoopSums {
+    at::Tensor sums;            // (B·H_k·ranges,G,1,d padded to lanes)
+    at::Tensor totals, largest; // (B·H_k·ranges,G,1,1)
+    std::int64_t ranges;
+  };
+  LoopSums sums_in_loops(const at::Tensor& q, std::int64_t count) const;
+  template <typename Number>
+  void write_token(const at::Tensor& k, const at::Tensor& v, std::int64_t slot);
   void reserve(std::int64_t slots);
 
   std::int64_t batch_, heads_, width_;

@@ -227,6 +227,7 @@ at::Tensor EncoderLayer::run(const at::Tensor& hidden, const BlockContext& conte
 
 at::Tensor EncoderLayer::operator()(const at::Tensor& hidden, const BlockContext& context,
                                     AttentionTap* tap) const {
+  if (tap == nullptr && is_row(hidden, context)) return run_row(hidden, context);
   return tap == nullptr ? run(hidden, context, NoTap{}) : run(hidden, context, tap);
 }
 

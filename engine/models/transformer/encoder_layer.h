@@ -24,6 +24,8 @@ struct Norm {
   bool rms = false;
 
   at::Tensor operator()(const at::Tensor& x) const;
+  // Of a single row x (D) into out (D), on the CPU.
+  void row(const float* x, float* out) const;
 };
 
 // The family's names of a block's parameters, without `encoder.layer.N.`.
@@ -81,6 +83,9 @@ private:
   template <typename Tap>
   at::Tensor attention(const at::Tensor& x, const BlockContext& context, Tap tap) const;
   at::Tensor mlp(const at::Tensor& x) const;
+  // A single token on the CPU that is decoded by state.
+  bool is_row(const at::Tensor& hidden, const BlockContext& context) const;
+  at::Tensor run_row(const at::Tensor& hidden, const BlockContext& context) const;
 
   std::int64_t heads_, key_heads_;
   Activation activation_;

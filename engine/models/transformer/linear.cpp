@@ -152,33 +152,37 @@ at::Tensor Linear::run_joined(const at::Tensor& x) const {
   return at::linear(x, stored_.weight, stored_.bias);
 }
 
-// Of a single row, as in decoding, in a type that the loops know.
-bool Linear::is_row(const at::Tensor& x) const {
-  const at::ScalarType type = x.scalar_type();
-  return (type == at::kFloat || type == at::kBFloat16) && x.is_cpu() && x.numel() > 0 &&
-         x.size(-1) == x.numel() &&
-         std::ranges::all_of(parts_,
-                             [&](const Part& part) {
-                               return part.weight.is_cpu() && part.weight.scalar_type() == type &&
-                                      part.weight.is_contiguous();
-                             }) &&
-         constant(x);
+bool Linear::takes_rows() const {
+  return std::ranges::all_of(parts_, [&](const Part& part) {
+    const at::ScalarType type = part.weight.scalar_type();
+    return (type == at::kFloat || type == at::kBFloat16) && type == parts_.front().weight.scalar_type() &&
+           part.weight.is_cpu() && part.weight.is_contiguous() && !part.weight.requires_grad() &&
+           !(part.bias.defined() && part.bias.requires_grad());
+  });
 }
 
-// The packed layout is made for many rows. For one, time is that of reading the weights.
-at::Tensor Linear::run_row(const at::Tensor& x) const {
-  const std::int64_t in = x.numel();
-  std::int64_t outputs = 0;
-  for (const Part& part : parts_) outputs += part.weight.size(0);
-  const at::Tensor row = x.to(at::kFloat).contiguous();
-  at::Tensor all = at::empty({outputs}, row.options());
+bool Linear::is_row(const at::Tensor& x) const {
+  return x.is_cpu() && x.numel() > 0 && x.size(-1) == x.numel() && takes_rows() &&
+         x.scalar_type() == parts_.front().weight.scalar_type() &&
+         !(c10::GradMode::is_enabled() && x.requires_grad());
+}
+
+std::int64_t Linear::outputs() const {
+  std::int64_t sum = 0;
+  for (const Part& part : parts_) sum += part.weight.size(0);
+  return sum;
+}
+
+// The packed layout is made for many rows and is not used here.
+void Linear::row(const float* x, float* out) const {
+  const at::Tensor& first_weight = parts_.front().weight;
+  const std::int64_t in = first_weight.size(1);
+  const cpu::Element element =
+      first_weight.scalar_type() == at::kFloat ? cpu::Element::float32 : cpu::Element::bfloat16;
   const cpu::RowLoops& loops = cpu::row_loops(cpu::best_processor(false));
-  const cpu::Element element = x.scalar_type() == at::kFloat ? cpu::Element::float32 : cpu::Element::bfloat16;
-  const auto row_bytes = in * static_cast<std::int64_t>(x.element_size());
+  const auto row_bytes = in * static_cast<std::int64_t>(first_weight.element_size());
   constexpr std::int64_t least_bytes = std::int64_t{128} << 10; // from about here on a thread pays
-  const float* const from = row.const_data_ptr<float>();
-  float* const to = all.data_ptr<float>();
-  at::parallel_for(0, outputs, std::max<std::int64_t>(1, least_bytes / row_bytes),
+  at::parallel_for(0, outputs(), std::max<std::int64_t>(1, least_bytes / row_bytes),
                    [&](const std::int64_t begin, const std::int64_t end) {
                      std::int64_t first = 0;
                      for (const Part& part : parts_) {
@@ -186,18 +190,28 @@ at::Tensor Linear::run_row(const at::Tensor& x) const {
                        const std::int64_t from_row = std::max(begin, first), to_row = std::min(end, last);
                        const auto* const weights = static_cast<const char*>(part.weight.const_data_ptr());
                        if (from_row < to_row)
-                         loops.product(from, weights + (from_row - first) * row_bytes, element, in,
-                                       to_row - from_row, to + from_row);
+                         loops.product(x, weights + (from_row - first) * row_bytes, element, in,
+                                       to_row - from_row, out + from_row);
                        first = last;
                      }
                    });
-  std::int64_t first = 0;
   for (const Part& part : parts_) {
-    if (part.bias.defined()) all.narrow(0, first, part.weight.size(0)).add_(part.bias);
-    first += part.weight.size(0);
+    const std::int64_t count = part.weight.size(0);
+    if (part.bias.defined()) {
+      const at::Tensor bias = part.bias.to(at::kFloat).contiguous();
+      const float* const values = bias.const_data_ptr<float>();
+      for (std::int64_t i = 0; i < count; ++i) out[i] += values[i];
+    }
+    out += count;
   }
+}
+
+at::Tensor Linear::run_row(const at::Tensor& x) const {
+  const at::Tensor from = x.to(at::kFloat).contiguous();
+  const at::Tensor all = at::empty({outputs()}, from.options());
+  row(from.const_data_ptr<float>(), all.data_ptr<float>());
   std::vector<std::int64_t> shape = x.sizes().vec();
-  shape.back() = outputs;
+  shape.back() = all.numel();
   return all.to(x.scalar_type()).view(shape);
 }
 

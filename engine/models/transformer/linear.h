@@ -2,6 +2,7 @@
 // kernel's leading maps folded in.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -34,6 +35,13 @@ public:
   at::Tensor operator()(const at::Tensor& x, Activation activation = Activation::identity) const;
   // (…,in) → (…,out) of every part, in order.
   std::vector<at::Tensor> split(const at::Tensor& x) const;
+
+  // Whether row() may be called: contiguous weights in float32 or bfloat16 on the CPU that need no gradient.
+  bool takes_rows() const;
+  // The product of a single row x (in) in float32, into out (Σ out), summed in float32: as for each token
+  // that a decoder writes, where the time is that of reading the weights once.
+  void row(const float* x, float* out) const;
+  std::int64_t outputs() const; // Σ out
 
 private:
   struct Joined {

@@ -60,6 +60,19 @@ Rotary::Table Rotary::table(const std::int64_t tokens) const {
   return table_;
 }
 
+void Rotary::turn_row(float* x, const std::int64_t heads, const std::int64_t position) const {
+  const Table all = table(position + 1);
+  const std::int64_t width = all.cosine.size(1), half = width / 2;
+  const float* const cosine = all.cosine.const_data_ptr<float>() + position * width;
+  const float* const sine = all.sine.const_data_ptr<float>() + position * width;
+  for (float* const end = x + heads * width; x < end; x += width)
+    for (std::int64_t i = 0; i < half; ++i) {
+      const float left = x[i], right = x[i + half];
+      x[i] = left * cosine[i] + right * sine[i];
+      x[i + half] = right * cosine[i + half] + left * sine[i + half];
+    }
+}
+
 at::Tensor Rotary::operator()(const at::Tensor& x, const at::Tensor& positions,
                               const std::int64_t first) const {
   const std::int64_t tokens = x.size(2);

@@ -8,6 +8,15 @@ namespace {
 
 constexpr std::int64_t piece = registers_at_once * register_floats;
 
+// Rows whose lines are asked for ahead, of tokens_of_block keys or a token's value: a few per cent faster.
+constexpr std::int64_t rows_ahead = 32;
+
+template <std::int64_t count, typename Number>
+HYDRASCOPE_INLINE void prefetch(const Number* from) {
+  constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(Number));
+  for (std::int64_t i = 0; i < count; i += line) __builtin_prefetch(from + i);
+}
+
 // Scores of a tile's tokens for `group` queries, rows of `scores` apart by `stride`.
 template <std::int64_t group, typename Number>
 HYDRASCOPE_INLINE void score_tile(const float* q, const std::int64_t width, const Number* keys, float* scores,
@@ -19,6 +28,7 @@ HYDRASCOPE_INLINE void score_tile(const float* q, const std::int64_t width, cons
       HYDRASCOPE_UNROLL
       for (std::int64_t r = 0; r < registers_at_once; ++r)
         key[r] = load_register(keys + f * tokens_of_block + first + r * register_floats);
+      prefetch<piece>(keys + (f + rows_ahead) * tokens_of_block + first);
       HYDRASCOPE_UNROLL
       for (std::int64_t g = 0; g < group; ++g) {
         const Register factor = q[g * width + f] - Register{};
@@ -45,6 +55,7 @@ HYDRASCOPE_INLINE void gather_values(const float* weights, const std::int64_t st
       HYDRASCOPE_UNROLL
       for (std::int64_t r = 0; r < registers; ++r)
         value[r] = load_register(values + j * padded + f + r * register_floats);
+      prefetch<registers * register_floats>(values + (j + rows_ahead) * padded + f);
       HYDRASCOPE_UNROLL
       for (std::int64_t g = 0; g < group; ++g) {
         const Register weight = weights[g * stride + j] - Register{};
