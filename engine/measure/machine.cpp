@@ -99,12 +99,13 @@ double read_bandwidth(const std::int64_t bytes, const std::string& dtype, const 
   const std::int64_t rows =
       std::max<std::int64_t>(1, bytes / width / static_cast<std::int64_t>(at::elementSize(type)));
   const at::Tensor weights = at::full({rows, width}, 1.0, at::TensorOptions(place).dtype(type));
-  double seconds = fastest(clock, [&] { at::sum(weights); });
+  const at::Tensor floats = weights.view(at::kFloat); // LibTorch sums these fastest
+  double seconds = fastest(clock, [&] { at::sum(floats); });
   const Linear linear({{weights, {}}});
-  if (place.is_cpu() && linear.takes_rows()) {
+  if (place.is_cpu() && linear.multiplies_rows_of(type)) {
     const std::vector<float> x(width, 1);
     std::vector<float> out(static_cast<std::size_t>(rows));
-    seconds = std::min(seconds, fastest(clock, [&] { linear.row(x.data(), out.data()); }));
+    seconds = std::min(seconds, fastest(clock, [&] { linear.multiply_row(x.data(), out.data()); }));
   }
   return static_cast<double>(weights.nbytes()) / seconds;
 }

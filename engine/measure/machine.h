@@ -1,5 +1,5 @@
-// The machine: its measured limits (memory bandwidth by McCalpin's STREAM triad, rate of matrix products) and
-// the state of its processors, without which a time says little. Plain header.
+// The machine: its measured limits (memory bandwidth by McCalpin's STREAM triad and of reading alone, rate of
+// matrix products) and the state of its processors, without which a time says little. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace hydrascope {
 double triad_bandwidth(std::int64_t footprint, const std::string& device = "cpu");
 
 // Bytes per second at which an array of `bytes` in `dtype` is read once: the fastest of several runs of
-// LibTorch's sum and, on the CPU, of the product with a row as in decoding (Linear::row). On processors whose
-// cores wait for their reads it is less than triad_bandwidth, which writes a third of its bytes. Throws as
+// LibTorch's sum and, on the CPU, of the product with a row as in decoding (Linear::multiply_row). Less than
+// triad_bandwidth where a core has too few reads under way: the triad writes a third of its bytes. Throws as
 // matrix_rate.
 double read_bandwidth(std::int64_t bytes, const std::string& dtype, const std::string& device = "cpu");
 

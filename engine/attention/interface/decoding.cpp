@@ -17,31 +17,35 @@ void check_next(const AttentionInput& next, const AttentionShape& shape, const s
   const auto text = [](const at::Tensor& x) {
     return x.defined() ? fmt::format("({})", fmt::join(x.sizes().vec(), ",")) : "missing";
   };
-  const auto check = [](const bool ok, const std::string& subject, const std::string& reason) {
+  // `reason` makes the text: this runs for every token and layer.
+  const auto check = [](const bool ok, const char* const subject, const auto& reason) {
     if (!ok)
       throw UsageError(
-          subject, reason,
+          subject, reason(),
           "extend a decoding state by tokens of the shape, type and device that it was made for");
   };
   const std::int64_t rows = next.q.defined() && next.q.dim() == 4 ? next.q.size(2) : 0;
   check(rows > 0 && next.q.sizes() == at::IntArrayRef({shape.batch, shape.heads, rows, shape.head_width}),
-        "q",
-        fmt::format("its shape is {} where ({},{},R,{}) is decoded", text(next.q), shape.batch, shape.heads,
-                    shape.head_width));
+        "q", [&] {
+          return fmt::format("its shape is {} where ({},{},R,{}) is decoded", text(next.q), shape.batch,
+                             shape.heads, shape.head_width);
+        });
   for (const auto& [name, x] : {std::pair{"q", &next.q}, std::pair{"k", &next.k}, std::pair{"v", &next.v}}) {
     const bool fits = x->defined() && x->dim() == 4 && x->size(0) == shape.batch && x->size(2) == rows &&
                       x->size(3) == shape.head_width &&
                       (x->size(1) == shape.heads || x->size(1) == key_heads);
-    check(fits, name, fmt::format("its shape is {} where q has {}", text(*x), text(next.q)));
+    check(fits, name,
+          [&, x = x] { return fmt::format("its shape is {} where q has {}", text(*x), text(next.q)); });
     check(x->scalar_type() == shape.dtype && x->device().type() == shape.device, name,
-          "its type or device is not the state's");
+          [] { return "its type or device is not the state's"; });
   }
   check(!real_mask(next).defined(), "mask",
-        "it leaves out tokens, and where sequences grow there is no padding");
+        [] { return "it leaves out tokens, and where sequences grow there is no padding"; });
   if (!shape.has_layer_input) return;
   check(next.layer_input.defined() &&
             next.layer_input.sizes() == at::IntArrayRef({shape.batch, rows, shape.heads * shape.head_width}),
-        "x", fmt::format("its shape is {} where q has {}", text(next.layer_input), text(next.q)));
+        "x",
+        [&] { return fmt::format("its shape is {} where q has {}", text(next.layer_input), text(next.q)); });
 }
 
 } // namespace

@@ -98,7 +98,7 @@ const RegistryEntry* find_entry(std::string_view name) {
 }
 
 std::unique_ptr<Kernel> make_kernel(const KernelSpec& spec) {
-  resolve_vector_math(); // nothing is computed without a kernel
+  resolve_vector_math(); // no model runs without a kernel
   return entry_or_throw(spec.name, "kernel").make(spec);
 }
 

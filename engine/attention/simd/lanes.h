@@ -80,6 +80,13 @@ HYDRASCOPE_INLINE Lanes load_bfloat16(const std::uint16_t* from) {
   return widened<Lanes, HalfWords, Words>(from);
 }
 
+// Reads the lines of `count` numbers into the cache, for later.
+template <std::int64_t count, typename Number>
+HYDRASCOPE_INLINE void prefetch(const Number* from) {
+  constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(Number));
+  for (std::int64_t i = 0; i < count; i += line) __builtin_prefetch(from + i);
+}
+
 // A register of floats from floats or bfloat16 numbers.
 HYDRASCOPE_INLINE Register load_register(const float* from) { return load_as<Register>(from); }
 HYDRASCOPE_INLINE Register load_register(const std::uint16_t* from) {

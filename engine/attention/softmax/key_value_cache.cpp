@@ -77,8 +77,7 @@ void KeyValueCache::reserve(const std::int64_t slots) {
   capacity_ = capacity;
 }
 
-// One token of a packed cache, as each that is written: without LibTorch's operators on views, which cost
-// more than the copy.
+// LibTorch's operators on views would cost more than the copy.
 template <typename Number>
 void KeyValueCache::write_token(const at::Tensor& k, const at::Tensor& v, const std::int64_t slot) {
   constexpr std::int64_t size = cpu::tokens_of_block;
@@ -101,7 +100,8 @@ void KeyValueCache::write_token(const at::Tensor& k, const at::Tensor& v, const 
 void KeyValueCache::write(const at::Tensor& k, const at::Tensor& v, const std::int64_t first) {
   const std::int64_t count = k.size(2), last = first + count;
   reserve(last);
-  if (packed_ && count == 1 && k.stride(3) == 1 && v.stride(3) == 1) {
+  if (packed_ && count == 1 && k.stride(3) == 1 && v.stride(3) == 1 && k.scalar_type() == options_.dtype() &&
+      v.scalar_type() == options_.dtype()) {
     if (options_.dtype() == at::kFloat)
       write_token<float>(k, v, first);
     else
@@ -141,7 +141,7 @@ std::int64_t KeyValueCache::bytes(const std::int64_t count) const {
   return 2 * batch_ * heads_ * count * width_ * static_cast<std::int64_t>(options_.dtype().itemsize());
 }
 
-KeyValueCache::LoopSums KeyValueCache::sums_in_loops(const at::Tensor& q, const std::int64_t count) const {
+SoftmaxSums KeyValueCache::sums_in_loops(const at::Tensor& q, const std::int64_t count) const {
   const std::int64_t group = q.size(1) / heads_, padded = cpu::padded_to_lanes(width_);
   const std::int64_t ranges = (count + cpu::cached_tokens_at_once - 1) / cpu::cached_tokens_at_once;
   const double scale = 1 / std::sqrt(static_cast<double>(width_));
@@ -181,16 +181,17 @@ KeyValueCache::LoopSums KeyValueCache::sums_in_loops(const at::Tensor& q, const 
   if (ranges > 1)
     for (std::int64_t i = 0; i < units; ++i)
       if (i % ranges > 0) add_part(part_of(i - i % ranges), part_of(i), group, padded);
-  return {sums, totals, largest, ranges};
+  const auto of_heads = [&](const at::Tensor& x) { // the first range holds all
+    return x.unflatten(0, {batch_ * heads_, ranges}).select(1, 0);
+  };
+  return {of_heads(sums), of_heads(totals), of_heads(largest)};
 }
 
 SoftmaxSums KeyValueCache::sums(const at::Tensor& q, const std::int64_t count) const {
   if (packed_) {
-    const LoopSums all = sums_in_loops(q, count);
-    const auto of_heads = [&](const at::Tensor& x) { // the first range holds all
-      return x.unflatten(0, {batch_, heads_, all.ranges}).select(2, 0).flatten(1, 2);
-    };
-    return {of_heads(all.sums).slice(3, 0, width_), of_heads(all.totals), of_heads(all.largest)};
+    const SoftmaxSums all = sums_in_loops(q, count);
+    const auto of_batch = [&](const at::Tensor& x) { return x.unflatten(0, {batch_, heads_}).flatten(1, 2); };
+    return {of_batch(all.numerator).slice(3, 0, width_), of_batch(all.denominator), of_batch(all.reference)};
   }
   const at::ScalarType type = compute_type(q.scalar_type());
   const double scale = 1 / std::sqrt(static_cast<double>(width_));
@@ -205,13 +206,13 @@ SoftmaxSums KeyValueCache::sums(const at::Tensor& q, const std::int64_t count) c
 
 at::Tensor KeyValueCache::attend(const at::Tensor& q, const std::int64_t count) const {
   if (packed_) {
-    const LoopSums all = sums_in_loops(q, count);
-    const at::Tensor out = at::empty(q.sizes(), all.sums.options());
-    const std::int64_t group = q.size(1) / heads_, padded = all.sums.size(3);
+    const SoftmaxSums all = sums_in_loops(q, count);
+    const at::Tensor out = at::empty(q.sizes(), all.numerator.options());
+    const std::int64_t group = q.size(1) / heads_, padded = all.numerator.size(3);
     auto* to = out.mutable_data_ptr<float>();
     for (std::int64_t head = 0; head < batch_ * heads_; ++head) {
-      const float* const sums = all.sums.const_data_ptr<float>() + head * all.ranges * group * padded;
-      const float* const totals = all.totals.const_data_ptr<float>() + head * all.ranges * group;
+      const float* const sums = all.numerator.const_data_ptr<float>() + head * all.numerator.stride(0);
+      const float* const totals = all.denominator.const_data_ptr<float>() + head * all.denominator.stride(0);
       for (std::int64_t g = 0; g < group; ++g)
         for (std::int64_t i = 0; i < width_; ++i) *to++ = sums[g * padded + i] / totals[g];
     }

@@ -42,14 +42,10 @@ public:
   std::int64_t bytes(std::int64_t count) const;
 
 private:
-  // Of a packed cache: of each range of slots of each key/value head, G = H/H_k queries each. The first of a
-  // head's ranges holds all.
-  struct LoopSums {
-    at::Tensor sums;            // (B·H_k·ranges,G,1,d padded to lanes)
-    at::Tensor totals, largest; // (B·H_k·ranges,G,1,1)
-    std::int64_t ranges;
-  };
-  LoopSums sums_in_loops(const at::Tensor& q, std::int64_t count) const;
+  // Of a packed cache, by key/value head with its G = H/H_k queries: numerator (B·H_k,G,1,d padded to lanes),
+  // denominator and reference (B·H_k,G,1,1).
+  SoftmaxSums sums_in_loops(const at::Tensor& q, std::int64_t count) const;
+  // Writes one token to a packed cache.
   template <typename Number>
   void write_token(const at::Tensor& k, const at::Tensor& v, std::int64_t slot);
   void reserve(std::int64_t slots);

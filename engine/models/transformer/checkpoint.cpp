@@ -115,7 +115,7 @@ void add_gpt2_block(TensorMap& result, const std::string& name, const at::Tensor
   const std::string layer = "encoder.layer." + name.substr(2, dot - 2) + ".";
   std::string inner = dot == std::string::npos ? std::string() : name.substr(dot + 1);
   const bool product = tensor.dim() == 2 && inner.ends_with(".weight");
-  const at::Tensor turned = product ? tensor.t() : tensor;
+  const at::Tensor turned = product ? tensor.t().contiguous() : tensor; // Linear::multiply_row reads rows
   if (replace_prefix(inner, "attn.c_attn.", "")) {
     const std::int64_t rows = turned.dim() > 0 ? turned.size(0) / 3 : 0;
     constexpr std::array<const char*, 3> parts{"q_proj.", "k_proj.", "v_proj."};

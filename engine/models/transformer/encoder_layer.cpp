@@ -146,13 +146,29 @@ EncoderLayer::EncoderLayer(const LayerParameters& from, const ModelConfig& confi
       scale2_(names.scale2 != nullptr ? from.tensor(names.scale2) : at::Tensor()),
       gated_(names.mlp_gate != nullptr) {}
 
+AttentionInput EncoderLayer::attention_input(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                             const at::Tensor& layer_input,
+                                             const BlockContext& context) const {
+  AttentionInput input;
+  input.q = q;
+  input.k = k;
+  input.v = v;
+  if (key_heads_ < heads_) input.key_heads = key_heads_;
+  input.layer_input = layer_input;
+  input.mask = context.mask;
+  input.causal = causal_;
+  input.layout = context.layout;
+  return input;
+}
+
 template <typename Tap>
 at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& context, Tap tap) const {
   const std::int64_t batch = x.size(0);
   const std::int64_t tokens = x.size(1);
   const std::int64_t width = x.size(2);
-  // A tap that reads q and k sees them without the kernel's maps.
-  bool folds = !c10::GradMode::is_enabled() && qkv_.parts().size() == 3 && context.rotary == nullptr;
+  // A tap that reads q and k sees them without the kernel's maps, and a decoding state has maps of its own.
+  bool folds = context.state == nullptr && !c10::GradMode::is_enabled() && qkv_.parts().size() == 3 &&
+               context.rotary == nullptr;
   if constexpr (!std::is_same_v<Tap, NoTap>) folds = folds && !tap->reads_attention;
   const auto folded = folds ? folded_.of(qkv_, context.kernel, context.kernel_parameters, heads_) : nullptr;
   const KernelParameters& kernel_parameters = folded ? folded->parameters : context.kernel_parameters;
@@ -166,19 +182,11 @@ at::Tensor EncoderLayer::attention(const at::Tensor& x, const BlockContext& cont
                                      : part;
   };
 
-  AttentionInput input;
-  input.q = rotated(of_heads(parts[0], heads_));
-  input.k = rotated(of_heads(parts[1], key_heads_));
-  input.v = of_heads(parts[2], key_heads_);
-  if (key_heads_ < heads_) {
-    input.key_heads = key_heads_;
-    if (context.state == nullptr)
-      for (at::Tensor* const part : {&input.k, &input.v}) *part = for_each_head(*part, heads_);
-  }
-  input.layer_input = x;
-  input.mask = context.mask;
-  input.causal = causal_;
-  input.layout = context.layout;
+  AttentionInput input =
+      attention_input(rotated(of_heads(parts[0], heads_)), rotated(of_heads(parts[1], key_heads_)),
+                      of_heads(parts[2], key_heads_), x, context);
+  if (key_heads_ < heads_ && context.state == nullptr)
+    for (at::Tensor* const part : {&input.k, &input.v}) *part = for_each_head(*part, heads_);
   AttentionOutput output = context.state != nullptr
                                ? AttentionOutput{.out = context.state->extend(input), .path = "state"}
                                : context.kernel.run(input, kernel_parameters);
@@ -227,7 +235,7 @@ at::Tensor EncoderLayer::run(const at::Tensor& hidden, const BlockContext& conte
 
 at::Tensor EncoderLayer::operator()(const at::Tensor& hidden, const BlockContext& context,
                                     AttentionTap* tap) const {
-  if (tap == nullptr && is_row(hidden, context)) return run_row(hidden, context);
+  if (tap == nullptr && is_token(hidden, context)) return run_token(hidden, context);
   return tap == nullptr ? run(hidden, context, NoTap{}) : run(hidden, context, tap);
 }
 

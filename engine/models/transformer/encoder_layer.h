@@ -24,8 +24,8 @@ struct Norm {
   bool rms = false;
 
   at::Tensor operator()(const at::Tensor& x) const;
-  // Of a single row x (D) into out (D), on the CPU.
-  void row(const float* x, float* out) const;
+  // Normalises a single row x (D) into out (D), in float32 on the CPU.
+  void normalise_row(const float* x, float* out) const;
 };
 
 // The family's names of a block's parameters, without `encoder.layer.N.`.
@@ -83,9 +83,12 @@ private:
   template <typename Tap>
   at::Tensor attention(const at::Tensor& x, const BlockContext& context, Tap tap) const;
   at::Tensor mlp(const at::Tensor& x) const;
-  // A single token on the CPU that is decoded by state.
-  bool is_row(const at::Tensor& hidden, const BlockContext& context) const;
-  at::Tensor run_row(const at::Tensor& hidden, const BlockContext& context) const;
+  AttentionInput attention_input(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                 const at::Tensor& layer_input, const BlockContext& context) const;
+  // For a single token that is decoded by state, on the CPU and without a tap (encoder_layer_token.cpp). Not
+  // for BERT's order, LayerScale, muted heads and weights in float16.
+  bool is_token(const at::Tensor& hidden, const BlockContext& context) const;
+  at::Tensor run_token(const at::Tensor& hidden, const BlockContext& context) const;
 
   std::int64_t heads_, key_heads_;
   Activation activation_;

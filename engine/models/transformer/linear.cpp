@@ -105,8 +105,11 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
 // The stored product has no derivative, so inputs that need a gradient use at::linear. So do weights that
 // need a gradient: training changes them in place, which would not change the stored copy.
 bool Linear::constant(const at::Tensor& x) const {
-  if (c10::GradMode::is_enabled() && x.requires_grad()) return false;
-  return std::none_of(parts_.begin(), parts_.end(), [](const Part& part) {
+  return !(c10::GradMode::is_enabled() && x.requires_grad()) && !needs_gradient();
+}
+
+bool Linear::needs_gradient() const {
+  return std::ranges::any_of(parts_, [](const Part& part) {
     return part.weight.requires_grad() || (part.bias.defined() && part.bias.requires_grad());
   });
 }
@@ -152,18 +155,15 @@ at::Tensor Linear::run_joined(const at::Tensor& x) const {
   return at::linear(x, stored_.weight, stored_.bias);
 }
 
-bool Linear::takes_rows() const {
-  return std::ranges::all_of(parts_, [&](const Part& part) {
-    const at::ScalarType type = part.weight.scalar_type();
-    return (type == at::kFloat || type == at::kBFloat16) && type == parts_.front().weight.scalar_type() &&
-           part.weight.is_cpu() && part.weight.is_contiguous() && !part.weight.requires_grad() &&
-           !(part.bias.defined() && part.bias.requires_grad());
-  });
+bool Linear::multiplies_rows_of(const at::ScalarType type) const {
+  return (type == at::kFloat || type == at::kBFloat16) && !needs_gradient() &&
+         std::ranges::all_of(parts_, [&](const Part& part) {
+           return part.weight.scalar_type() == type && part.weight.is_cpu() && part.weight.is_contiguous();
+         });
 }
 
 bool Linear::is_row(const at::Tensor& x) const {
-  return x.is_cpu() && x.numel() > 0 && x.size(-1) == x.numel() && takes_rows() &&
-         x.scalar_type() == parts_.front().weight.scalar_type() &&
+  return x.is_cpu() && x.numel() > 0 && x.size(-1) == x.numel() && multiplies_rows_of(x.scalar_type()) &&
          !(c10::GradMode::is_enabled() && x.requires_grad());
 }
 
@@ -174,7 +174,7 @@ std::int64_t Linear::outputs() const {
 }
 
 // The packed layout is made for many rows and is not used here.
-void Linear::row(const float* x, float* out) const {
+void Linear::multiply_row(const float* x, float* out) const {
   const at::Tensor& first_weight = parts_.front().weight;
   const std::int64_t in = first_weight.size(1);
   const cpu::Element element =
@@ -209,7 +209,7 @@ void Linear::row(const float* x, float* out) const {
 at::Tensor Linear::run_row(const at::Tensor& x) const {
   const at::Tensor from = x.to(at::kFloat).contiguous();
   const at::Tensor all = at::empty({outputs()}, from.options());
-  row(from.const_data_ptr<float>(), all.data_ptr<float>());
+  multiply_row(from.const_data_ptr<float>(), all.data_ptr<float>());
   std::vector<std::int64_t> shape = x.sizes().vec();
   shape.back() = all.numel();
   return all.to(x.scalar_type()).view(shape);

@@ -16,8 +16,9 @@
 namespace hydrascope {
 
 // One projection, or several of the same input as one product. On the CPU the weights are packed for oneDNN
-// at the first use, which makes the product about twice as fast as at::linear; elsewhere those of several
-// projections are joined. With gradients every projection runs by itself. Safe to call from several threads.
+// at the first product of several rows, which makes it about twice as fast as at::linear; a single row reads
+// them as they are. Elsewhere those of several projections are joined. With gradients every projection runs
+// by itself. Safe to call from several threads.
 class Linear {
 public:
   struct Part {
@@ -36,17 +37,19 @@ public:
   // (…,in) → (…,out) of every part, in order.
   std::vector<at::Tensor> split(const at::Tensor& x) const;
 
-  // Whether row() may be called: contiguous weights in float32 or bfloat16 on the CPU that need no gradient.
-  bool takes_rows() const;
-  // The product of a single row x (in) in float32, into out (Σ out), summed in float32: as for each token
-  // that a decoder writes, where the time is that of reading the weights once.
-  void row(const float* x, float* out) const;
+  // Whether multiply_row() may be called: contiguous weights of this type, float32 or bfloat16, on the CPU
+  // that need no gradient.
+  bool multiplies_rows_of(at::ScalarType type) const;
+  // out (Σ out) = W x + b of a single row x (in), in float32. For each token that a decoder writes, where the
+  // time is that of reading the weights once.
+  void multiply_row(const float* x, float* out) const;
   std::int64_t outputs() const; // Σ out
 
 private:
   struct Joined {
     at::Tensor weight, bias; // (Σ out,in) and (Σ out); no bias where no part has one
   };
+  bool needs_gradient() const;
   bool constant(const at::Tensor& x) const;
   bool packable(const at::Tensor& x) const;
   bool is_row(const at::Tensor& x) const;

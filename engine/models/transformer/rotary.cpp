@@ -60,7 +60,7 @@ Rotary::Table Rotary::table(const std::int64_t tokens) const {
   return table_;
 }
 
-void Rotary::turn_row(float* x, const std::int64_t heads, const std::int64_t position) const {
+void Rotary::rotate_token(float* x, const std::int64_t heads, const std::int64_t position) const {
   const Table all = table(position + 1);
   const std::int64_t width = all.cosine.size(1), half = width / 2;
   const float* const cosine = all.cosine.const_data_ptr<float>() + position * width;

@@ -27,8 +27,8 @@ public:
 
   // x (B,H,N,d) of the tokens at `positions` (N) int64; undefined: `first` … first + N − 1. → (B,H,N,d).
   at::Tensor operator()(const at::Tensor& x, const at::Tensor& positions = {}, std::int64_t first = 0) const;
-  // The same in place of one token at `position`: x (heads,d) on the CPU.
-  void turn_row(float* x, std::int64_t heads, std::int64_t position) const;
+  // In place, of one token at `position`: x (heads,d) on the CPU, d as in the constructor.
+  void rotate_token(float* x, std::int64_t heads, std::int64_t position) const;
 
 private:
   struct Table {

@@ -8,14 +8,8 @@ namespace {
 
 constexpr std::int64_t piece = registers_at_once * register_floats;
 
-// Rows whose lines are asked for ahead, of tokens_of_block keys or a token's value: a few per cent faster.
+// Distance of the prefetch, in rows: a feature of a tile's keys, or one token's values.
 constexpr std::int64_t rows_ahead = 32;
-
-template <std::int64_t count, typename Number>
-HYDRASCOPE_INLINE void prefetch(const Number* from) {
-  constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(Number));
-  for (std::int64_t i = 0; i < count; i += line) __builtin_prefetch(from + i);
-}
 
 // Scores of a tile's tokens for `group` queries, rows of `scores` apart by `stride`.
 template <std::int64_t group, typename Number>

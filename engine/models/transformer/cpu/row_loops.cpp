@@ -14,22 +14,19 @@ HYDRASCOPE_INLINE float number(const std::uint16_t x) {
   return value;
 }
 
-// Several rows at once: their reads from memory overlap, and x is loaded once for them. The processor does
-// not know that the next rows follow, so their lines are asked for ahead: in bfloat16 that makes reading half
-// as fast again.
+// Several rows at once: their reads from memory overlap, and x is loaded once for them. Prefetches the rows
+// after them: measured 1.5 times as fast in bfloat16.
 template <std::int64_t rows, typename Number>
 HYDRASCOPE_INLINE void multiply_rows(const float* x, const Number* weights, const std::int64_t in,
                                      float* out) {
   constexpr std::int64_t step = 2 * register_floats;
-  constexpr std::int64_t numbers_of_line = 64 / static_cast<std::int64_t>(sizeof(Number));
   Register sum[rows][2] = {};
   std::int64_t i = 0;
   for (; i + step <= in; i += step) {
     const Register left = load_register(x + i), right = load_register(x + i + register_floats);
     HYDRASCOPE_UNROLL
     for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t line = 0; line < step; line += numbers_of_line)
-        __builtin_prefetch(weights + (r + rows) * in + i + line);
+      prefetch<step>(weights + (r + rows) * in + i);
       sum[r][0] += left * load_register(weights + r * in + i);
       sum[r][1] += right * load_register(weights + r * in + i + register_floats);
     }

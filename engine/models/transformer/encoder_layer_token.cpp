@@ -1,8 +1,11 @@
 // A block for the single token that a decoder reads by state: loops over float32 rows in place of LibTorch's
-// operators, each of which costs about as much here as the arithmetic of a whole projection.
+// operators, each of which costs about as much here as the arithmetic of a whole projection. In bfloat16 only
+// q, k, v, the layer's input, the state's output and the block's output are rounded; of many tokens each
+// step's result is.
 #include "engine/models/transformer/encoder_layer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -24,9 +27,10 @@ void activate_row(float* row, const std::int64_t count, const Activation activat
 
 } // namespace
 
-void Norm::row(const float* x, float* out) const {
+void Norm::normalise_row(const float* x, float* out) const {
   const std::int64_t width = weight.numel();
-  const at::Tensor scales = weight.to(at::kFloat), offsets = bias.defined() ? bias.to(at::kFloat) : bias;
+  const at::Tensor scales = weight.to(at::kFloat).contiguous(),
+                   offsets = bias.defined() ? bias.to(at::kFloat).contiguous() : bias;
   const float* const scale = scales.const_data_ptr<float>();
   double mean = 0, squares = 0;
   if (!rms) {
@@ -45,52 +49,49 @@ void Norm::row(const float* x, float* out) const {
   for (std::int64_t i = 0; i < width; ++i) out[i] += offset[i];
 }
 
-bool EncoderLayer::is_row(const at::Tensor& hidden, const BlockContext& context) const {
+bool EncoderLayer::is_token(const at::Tensor& hidden, const BlockContext& context) const {
   return context.state != nullptr && hidden.is_cpu() && hidden.numel() == hidden.size(-1) && norm_first_ &&
          !c10::GradMode::is_enabled() && context.muted.empty() && context.outputs == 0 &&
          !context.read.defined() && !context.positions.defined() && !context.mask.defined() &&
-         !scale1_.defined() && !scale2_.defined() && qkv_.takes_rows() && output_.takes_rows() &&
-         mlp_in_.takes_rows() && mlp_out_.takes_rows();
+         !scale1_.defined() && !scale2_.defined() &&
+         std::ranges::all_of(
+             std::array{&qkv_, &output_, &mlp_in_, &mlp_out_},
+             [&](const Linear* const linear) { return linear->multiplies_rows_of(hidden.scalar_type()); });
 }
 
-at::Tensor EncoderLayer::run_row(const at::Tensor& hidden, const BlockContext& context) const {
+at::Tensor EncoderLayer::run_token(const at::Tensor& hidden, const BlockContext& context) const {
   const std::int64_t width = hidden.numel(), head_width = width / heads_;
   const at::ScalarType type = hidden.scalar_type();
   const auto size = [](const std::int64_t count) { return static_cast<std::size_t>(count); };
   const at::Tensor result = hidden.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
   float* const x = result.data_ptr<float>();
   std::vector<float> out(size(width));
-  // A state may keep what it is given, so these own their memory.
+  // DecodingState may keep what it is given, so these own their memory.
   const at::Tensor normed = at::empty({1, 1, width}, result.options());
   const at::Tensor qkv = at::empty({1, heads_ + 2 * key_heads_, 1, head_width}, result.options());
-  norm1_.row(x, normed.data_ptr<float>());
-  qkv_.row(normed.const_data_ptr<float>(), qkv.data_ptr<float>());
+  norm1_.normalise_row(x, normed.data_ptr<float>());
+  qkv_.multiply_row(normed.const_data_ptr<float>(), qkv.data_ptr<float>());
   if (context.rotary != nullptr) // q and k follow each other
-    context.rotary->turn_row(qkv.data_ptr<float>(), heads_ + key_heads_, context.first_position);
+    context.rotary->rotate_token(qkv.data_ptr<float>(), heads_ + key_heads_, context.first_position);
   const at::Tensor heads = qkv.to(type);
 
-  AttentionInput input;
-  input.q = heads.narrow(1, 0, heads_);
-  input.k = heads.narrow(1, heads_, key_heads_);
-  input.v = heads.narrow(1, heads_ + key_heads_, key_heads_);
-  if (key_heads_ < heads_) input.key_heads = key_heads_;
-  input.layer_input = normed.to(type);
-  input.causal = causal_;
-  input.layout = context.layout;
+  const AttentionInput input =
+      attention_input(heads.narrow(1, 0, heads_), heads.narrow(1, heads_, key_heads_),
+                      heads.narrow(1, heads_ + key_heads_, key_heads_), normed.to(type), context);
   const at::Tensor finished =
       context.kernel.finish(context.state->extend(input), context.mask, context.kernel_parameters)
           .to(at::kFloat)
           .contiguous();
-  output_.row(finished.const_data_ptr<float>(), out.data());
+  output_.multiply_row(finished.const_data_ptr<float>(), out.data());
   for (std::int64_t i = 0; i < width; ++i) x[i] += out[size(i)];
 
   std::vector<float> before(size(width)), inner(size(mlp_in_.outputs()));
-  norm2_.row(x, before.data());
-  mlp_in_.row(before.data(), inner.data());
+  norm2_.normalise_row(x, before.data());
+  mlp_in_.multiply_row(before.data(), inner.data());
   const std::int64_t features = mlp_out_.parts().front().weight.size(1);
   activate_row(inner.data(), features, activation_);
   for (std::int64_t i = 0; gated_ && i < features; ++i) inner[size(i)] *= inner[size(features + i)];
-  mlp_out_.row(inner.data(), out.data());
+  mlp_out_.multiply_row(inner.data(), out.data());
   for (std::int64_t i = 0; i < width; ++i) x[i] += out[size(i)];
   return result.to(type);
 }
