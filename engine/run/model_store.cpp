@@ -296,9 +296,15 @@ std::vector<AppliedAdapter> ModelStore::State::choose(const Model& base, const A
     chosen.push_back({std::move(adapter), {}, true});
   }
   if (automatic != AutomaticAdapters::all) return chosen;
-  for (const AdapterInfo& adapter : known)
-    if (adapter.role == "maps" && hashes.contains(adapter.base) && !hashes.contains(adapter.hash))
-      chosen.push_back({adapter, {}, false});
+  // Right after what they were trained on: the maps of an adapter for the schedule follow and take
+  // precedence.
+  for (const AdapterInfo& adapter : known) {
+    if (adapter.role != "maps" || !hashes.contains(adapter.base) || hashes.contains(adapter.hash)) continue;
+    const auto base_adapter = std::ranges::find(
+        chosen, adapter.base, [](const AppliedAdapter& earlier) { return earlier.info.hash; });
+    chosen.insert(base_adapter == chosen.end() ? chosen.begin() : base_adapter + 1,
+                  AppliedAdapter{adapter, {}, false});
+  }
   return chosen;
 }
 

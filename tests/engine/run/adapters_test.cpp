@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/full.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -108,6 +109,23 @@ TEST_F(AdaptersTest, TrainedMapsServeComparedKernelsWhateverTheSchedule) {
   const auto scheduled = runner.run(fake_request(kText, "1,2=hedgehog"));
   EXPECT_TRUE(scheduled->layers[1].untrained);
   EXPECT_FALSE(scheduled->layers[2].untrained);
+}
+
+TEST_F(AdaptersTest, MapsOfTheSchedulesOwnAdapterTakePrecedence) {
+  std::map<std::string, at::Tensor> tensors;
+  for (const char* const map : {"query_map", "key_map"}) {
+    tensors[fmt::format("kernel.2.hedgehog.{}.weight", map)] = at::full({2, 4, 4}, 0.5F);
+    tensors[fmt::format("kernel.2.hedgehog.{}.bias", map)] = at::full({2, 4}, 0.5F);
+  }
+  const AdapterInfo own = write("own", "schedule", R"([{"layer": 2, "kernel": "hedgehog"}])", tensors);
+  Runner runner(std::size_t{1} << 20, fake_source(model_, {write_maps(2), own}));
+  RunRequest request = fake_request(kText, "2=hedgehog");
+  const WeightsKey key{.layer = 2, .kernel = KernelSpec{"hedgehog", {}}};
+  request.quantities = {key};
+  const auto automatic = runner.run(request);
+  request.adapters = {.automatic = false, .files = {own.path}};
+  EXPECT_EQ(test::read(*automatic, key).weights.values, test::read(*runner.run(request), key).weights.values);
+  EXPECT_FALSE(automatic->layers[2].untrained);
 }
 
 TEST_F(AdaptersTest, AllThatBelongToTheModelAreListedWhateverIsChosen) {
