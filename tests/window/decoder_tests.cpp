@@ -146,7 +146,7 @@ void writes_under_both_schedules(ImGuiTestContext* context) {
 
 void stops_at_once(ImGuiTestContext* context) {
   begin(context);
-  change_writing(editor(), "Tokens", [](WritingOptions& options) { options.tokens = 30; });
+  change_writing(editor(), "Tokens", [](WritingOptions& options) { options.tokens = 400; });
   context->WindowFocus("//###write");
   context->SetRef("//###write");
   context->ItemClick("###write");
