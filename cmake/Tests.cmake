@@ -94,10 +94,11 @@ if(TARGET plain_tests)
     ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0")
 endif()
 
-# What crosses threads, under ThreadSanitizer: the worker with a runner that has no models, and background jobs.
+# What crosses threads, under ThreadSanitizer: the worker with a runner that has no models, background jobs, a team.
 hydrascope_test(thread_tests threads Threads::Threads)
 if(TARGET thread_tests)
-  target_sources(thread_tests PRIVATE "${CMAKE_SOURCE_DIR}/engine/run/worker.cpp")
+  target_sources(thread_tests PRIVATE "${CMAKE_SOURCE_DIR}/engine/run/worker.cpp" "${CMAKE_SOURCE_DIR}/engine/base/thread_team.cpp"
+    "${CMAKE_SOURCE_DIR}/engine/base/lockstep.cpp")
   target_compile_options(thread_tests PRIVATE -g1 -fsanitize=thread)
   target_link_options(thread_tests PRIVATE -fsanitize=thread)
   add_test(NAME thread_tests COMMAND thread_tests)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -83,10 +84,15 @@ void BenchSession::frame() {
 
 void BenchSession::until(const std::function<bool()>& done) {
   const auto start = Clock::now();
+  auto drawn = start;
   while (!done()) {
     if (milliseconds_since(start) > 300e3)
       throw Error("bench", "no result within five minutes", "choose a smaller model or input");
     application_.wait(1.0);
+    if (most_frames_per_second_ > 0) {
+      std::this_thread::sleep_until(drawn + std::chrono::duration<double>(1 / most_frames_per_second_));
+      drawn = Clock::now();
+    }
     frame();
   }
 }

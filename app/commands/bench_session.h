@@ -36,6 +36,8 @@ public:
   void frame();
   // Turns the loop, waiting as the window does, until `done`. Throws Error after five minutes.
   void until(const std::function<bool()>& done);
+  // until() draws at most so many frames a second from here on, as a display does (0: as many as it can).
+  void limit_frames(double per_second) { most_frames_per_second_ = per_second; }
   void until_settled();
 
   const std::vector<double>& frames_ms() const { return frame_; }         // while the model ran
@@ -44,6 +46,7 @@ public:
 
 private:
   Application application_;
+  double most_frames_per_second_ = 0;
   std::vector<double> frame_, frame_cpu_;
 };
 

@@ -63,6 +63,9 @@ void run_write(WriteOptions options) {
     throw Error("bench write", why, "choose another model or kernel");
   session.until_settled();
   session.forget_frames();
+  session.limit_frames(std::getenv("HS_FPS")
+                           ? std::atof(std::getenv("HS_FPS"))
+                           : 60); // more of them than a display shows would take the time of the tokens
   editor.emit(StartWriting{});
   session.frame();
   session.until([&] { return !editor.writing.running; });

@@ -95,7 +95,8 @@ ordered_json speed_json(const GenerationSpeed& speed) {
           {"decode_ms", speed.decode_ms},
           {"decode_ms_range", {speed.decode_ms_least, speed.decode_ms_most}},
           {"state_bytes", speed.state_bytes},
-          {"share_of_bandwidth", speed.share_of_bandwidth}};
+          {"weight_bytes", speed.weight_bytes},
+          {"share_of_bandwidth", speed.read_ms / speed.decode_ms}};
 }
 
 void bench(BenchOptions& options) {
@@ -123,19 +124,19 @@ void bench(BenchOptions& options) {
     fmt::print("{}\n", all.dump(2));
     return;
   }
-  std::vector<std::vector<std::string>> rows = {
-      {"schedule", "context", "prefill tokens/s", "ms per token", "range", "state", "share of bandwidth"}};
+  std::vector<std::vector<std::string>> rows = {{"schedule", "context", "prefill tokens/s", "ms per token",
+                                                 "range", "state", "weights read", "share of bandwidth"}};
   for (const GenerationSpeed& speed : outcome.speeds)
     rows.push_back({speed.schedule, std::to_string(speed.context),
                     fmt::format("{:.0f}", speed.prefill_tokens_per_second),
                     fmt::format("{:.2f}", speed.decode_ms),
                     fmt::format("{:.2f}–{:.2f}", speed.decode_ms_least, speed.decode_ms_most),
                     fmt::format("{:.2f} MB", static_cast<double>(speed.state_bytes) / 1e6),
-                    fmt::format("{:.0f} %", 100 * speed.share_of_bandwidth)});
-  print_table(rows, "lrrrrrr");
-  fmt::print("{} on {}, {} threads; the weights of a token, {:.0f} MB, can be read in {:.2f} ms\n",
-             outcome.dtype, outcome.device, outcome.threads, static_cast<double>(outcome.weight_bytes) / 1e6,
-             outcome.read_ms);
+                    fmt::format("{:.0f} MB", static_cast<double>(speed.weight_bytes) / 1e6),
+                    fmt::format("{:.0f} %", 100 * speed.read_ms / speed.decode_ms)});
+  print_table(rows, "lrrrrrrr");
+  fmt::print("{} on {}, {} threads; memory is read at {:.1f} GB/s\n", outcome.dtype, outcome.device,
+             outcome.threads, outcome.read_bandwidth / 1e9);
 }
 
 } // namespace

@@ -333,6 +333,10 @@ void check_document(Document& document, const std::string& at, ReadContext& cont
 }
 
 int usual_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) - 1); }
+int writing_threads(const int threads) {
+  return threads == usual_threads() ? std::max(1, static_cast<int>(std::thread::hardware_concurrency()))
+                                    : threads;
+}
 
 Json JsonCodec<Document>::write(const Document& document, const WriteContext& context) {
   FieldWriter fields(context);

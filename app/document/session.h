@@ -66,6 +66,9 @@ nlohmann::ordered_json document_json(const Document& document);
 // The default number of threads of a run: all cores but one, which stays free for the window. Not stored in
 // sessions, so that another machine uses its own.
 int usual_threads();
+// All cores instead, where a token is written and `threads` are the usual ones: its time is that of reading
+// memory, and drawing takes precedence by priority.
+int writing_threads(int threads);
 
 // The kinds of files that a document refers to.
 enum class FileKind { picture, folder, model, adapter };

@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "app/document/session.h"
 #include "app/document/writing_edits.h"
 #include "engine/base/error.h"
+#include "engine/base/lockstep.h"
 #include "engine/base/text.h"
 #include "engine/run/generate.h"
 
@@ -31,6 +35,7 @@ GenerateRequest generate_request(const Document& document, const Writing& writin
   request.tokens = options.tokens;
   request.sampling = {.temperature = options.temperature, .top_p = options.top_p, .seed = options.seed};
   request.execution = document.execution;
+  if (!document.writing.follow) request.execution.threads = writing_threads(document.execution.threads);
   return request;
 }
 
@@ -108,29 +113,71 @@ struct WritingTask {
   std::string written; // the text of request.written
 };
 
-// The sides take turns, so that they can be read side by side.
-void write_all(Job& job, const std::vector<WritingTask>& tasks, ModelStore& models,
-               const std::function<void()>& wake, const std::stop_token& stop) {
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 5); // LibTorch's threads inherit it
-  const ThreadCount threads(tasks.front().request.execution.threads);
-  const auto interrupted = [&] {
+// What writing needs besides its tasks.
+struct Surroundings {
+  Job& job;
+  ModelStore& models;
+  const std::stop_token& stop;
+
+  // Whether to stop; waits while the job is paused.
+  bool interrupted() const {
     job.wait_while_paused(stop);
     return stop.stop_requested();
-  };
+  }
+};
+
+// On the calling thread, the sides in turns. `wake` is called after each token.
+void write_in_turns(const std::vector<WritingTask>& tasks, const Surroundings& around,
+                    const std::function<void()>& wake) {
+  const ThreadCount threads(tasks.front().request.execution.threads);
   std::vector<SideWriter> writers;
   for (const WritingTask& task : tasks) {
-    if (interrupted()) return;
-    writers.emplace_back(task.side, task.written, job).begin(task.request, models, stop);
-    if (wake) wake();
+    if (around.interrupted()) return;
+    writers.emplace_back(task.side, task.written, around.job).begin(task.request, around.models, around.stop);
+    wake();
   }
   for (bool any = true; any;) {
     any = false;
     for (SideWriter& writer : writers) {
-      if (interrupted()) return;
-      any |= writer.advance(stop);
-      if (wake) wake();
+      if (around.interrupted()) return;
+      any |= writer.advance(around.stop);
+      wake();
     }
   }
+}
+
+// One of two sides, on the calling thread, with half of the threads until the other side ends.
+void write_in_lockstep(const WritingTask& task, const int side, Lockstep& lockstep,
+                       const Surroundings& around) {
+  const LockstepMember member(lockstep, side);
+  const int all = task.request.execution.threads;
+  std::optional<ThreadCount> threads(std::in_place, std::max(1, all / 2));
+  if (around.interrupted()) return;
+  SideWriter writer(task.side, task.written, around.job);
+  writer.begin(task.request, around.models, around.stop);
+  for (bool alone = false, goes_on = true; goes_on && !around.interrupted();) {
+    if (!alone && lockstep.left(1 - side)) {
+      alone = true;
+      threads.emplace(all);
+    }
+    // Neither begins a token while the other is paused, whose time would count as the token's.
+    lockstep.meet(side, {});
+    lockstep.finish(side);
+    goes_on = writer.advance(around.stop);
+  }
+}
+
+// Both sides, each on a thread of its own: the weights that both need are read once for both, and that is
+// what most of a token's time is.
+void write_in_lockstep(const std::vector<WritingTask>& tasks, const Surroundings& around) {
+  Lockstep lockstep;
+  const std::jthread other([&] {
+    try {
+      write_in_lockstep(tasks[1], 1, lockstep, around);
+    } catch (const Cancelled&) { // NOLINT(bugprone-empty-catch): stopped on request
+    }
+  });
+  write_in_lockstep(tasks[0], 0, lockstep, around);
 }
 
 } // namespace
@@ -170,9 +217,20 @@ void WritingJob::start(Editor& editor, const bool anew) {
   writing.start = ++start_;
   ++writing.edition;
   model_folder_ = scene.model_folder;
-  jobs_.start([tasks = std::move(tasks), models = models_, wake = wake_](
-                  Job& job, const std::stop_token& stop) { write_all(job, tasks, *models, wake, stop); },
-              wake_);
+  // Panels that follow are drawn for each token, and need the cores for that. Else the frames that are drawn
+  // while it writes show the tokens.
+  const bool lockstep = tasks.size() == 2 && !document.writing.follow;
+  const std::function<void()> wake = document.writing.follow && wake_ ? wake_ : [] {};
+  jobs_.start(
+      [tasks = std::move(tasks), models = models_, lockstep, wake](Job& job, const std::stop_token& stop) {
+        setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 5); // threads that start from here inherit it
+        const Surroundings around{job, *models, stop};
+        if (lockstep)
+          write_in_lockstep(tasks, around);
+        else
+          write_in_turns(tasks, around, wake);
+      },
+      wake_);
 }
 
 namespace {

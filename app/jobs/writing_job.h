@@ -31,7 +31,7 @@ struct WritingStep {
 // Has a thread of lower priority than the model's. Waits between tokens during interactive runs.
 class WritingJob {
 public:
-  // `wake` is called from the thread for each token.
+  // `wake` is called from the threads for each token that panels follow, and at the end.
   WritingJob(std::function<void()> wake, std::shared_ptr<ModelStore> models)
       : wake_(std::move(wake)), models_(std::move(models)) {}
 

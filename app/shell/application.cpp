@@ -127,9 +127,9 @@ bool Application::settled() const {
 }
 
 bool Application::wait(double seconds) {
-  // Draws thirty frames per second during runs and animations, otherwise only on events.
-  const bool moving = coordinator_->computing() || exports_->busy() || everything_->busy() ||
-                      dialogs_.polls() || editor_->frame_requests().soon;
+  // Draws thirty frames per second during runs, writing and animations, otherwise only on events.
+  const bool moving = coordinator_->computing() || editor_->writing.running || exports_->busy() ||
+                      everything_->busy() || dialogs_.polls() || editor_->frame_requests().soon;
   constexpr double blink = 0.3; // of the cursor in a text field
   double next = editor_->frame_requests().at;
   if (ImGui::GetIO().WantTextInput) next = std::min(next, drawn_at_ + blink);
@@ -139,7 +139,9 @@ bool Application::wait(double seconds) {
     return editor_->frame_requests().now || !editor_->commands().empty() ||
            editor_->revision() != drawn_revision_;
   };
-  if (redraw_ > 0 || changed()) next = 0;
+  // While text is written the frames that settle a change are the thirty: each takes its time from the
+  // tokens.
+  if ((redraw_ > 0 && !editor_->writing.running) || changed()) next = 0;
   const double now = seconds_now();
   double until = next;
   constexpr double long_rest = 30;

@@ -11,6 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/measure/machine.h"
 #include "engine/measure/quantiles.h"
+#include "engine/models/transformer/row_weights.h"
 #include "engine/run/decoding_run.h"
 
 namespace hydrascope {
@@ -32,22 +33,27 @@ std::vector<Schedule> schedules_of(const GenerationSpeedRequest& request, const 
   return schedules;
 }
 
-// The bytes of the weights that a token's products read: of the embeddings only where they are the head, too.
+// The bytes of the weights that a token's products read, in the type in which they read them: of the
+// embeddings only where they are the head, too.
 std::int64_t weight_bytes(const Model& model) {
+  const auto read = [&](const std::string& name) {
+    const at::Tensor weight = model.parameter(name);
+    return weight.numel() * static_cast<std::int64_t>(at::elementSize(row_type(weight)));
+  };
   std::int64_t bytes = 0;
   bool tied = true;
   for (const std::string& name : model.parameter_names()) {
     tied = tied && name != "lm_head.weight";
-    if (!name.starts_with("embed_")) bytes += static_cast<std::int64_t>(model.parameter(name).nbytes());
+    if (!name.starts_with("embed_")) bytes += read(name);
   }
-  if (tied) bytes += static_cast<std::int64_t>(model.parameter("embed_tokens.weight").nbytes());
+  if (tied) bytes += read("embed_tokens.weight");
   return bytes;
 }
 
 // One schedule at one context: a round's times.
 struct Times {
   std::vector<double> prefill, decode; // seconds
-  std::int64_t state_bytes = 0;
+  std::int64_t state_bytes = 0, weight_bytes = 0;
 };
 
 void run_round(const AppliedModel& model, const Schedule& schedule, const Placement& placement,
@@ -99,13 +105,12 @@ GenerationSpeedOutcome measure_generation_speed(
                 round < 0 ? 2 : request.tokens, stop, round < 0 ? warm_up : times[i]);
       outcome.device = model.device;
       outcome.dtype = model.dtype;
-      outcome.weight_bytes = weight_bytes(*model.model);
+      if (round < 0) times[i].weight_bytes = weight_bytes(*model.model);
       if (progress) progress(++done, total);
     }
   }
   outcome.threads = at::get_num_threads();
-  outcome.read_ms = 1000.0 * static_cast<double>(outcome.weight_bytes) /
-                    read_bandwidth(outcome.weight_bytes, outcome.dtype, placement.device_name());
+  outcome.read_bandwidth = read_bandwidth(times.front().weight_bytes, placement.device_name());
   for (std::size_t i = 0; i < cases; ++i) {
     GenerationSpeed speed;
     speed.schedule = schedules[i / request.contexts.size()].summary();
@@ -117,7 +122,8 @@ GenerationSpeedOutcome measure_generation_speed(
     speed.decode_ms_least = 1000 * least;
     speed.decode_ms_most = 1000 * most;
     speed.state_bytes = times[i].state_bytes;
-    speed.share_of_bandwidth = outcome.read_ms / speed.decode_ms;
+    speed.weight_bytes = times[i].weight_bytes;
+    speed.read_ms = 1000 * static_cast<double>(speed.weight_bytes) / outcome.read_bandwidth;
     outcome.speeds.push_back(std::move(speed));
   }
   return outcome;

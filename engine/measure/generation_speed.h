@@ -34,13 +34,13 @@ struct GenerationSpeed {
   double decode_ms = 0;                           // of a token: the median of a round's tokens
   double decode_ms_least = 0, decode_ms_most = 0; // … over the rounds
   std::int64_t state_bytes = 0;                   // after the last token
-  double share_of_bandwidth = 0;                  // the time of reading the weights once over decode_ms
+  std::int64_t weight_bytes = 0; // that a token reads: all but the embeddings of other tokens
+  double read_ms = 0;            // of reading so many bytes once, at read_bandwidth
 };
 
 struct GenerationSpeedOutcome {
   std::vector<GenerationSpeed> speeds; // schedule by schedule, context by context
-  std::int64_t weight_bytes = 0;       // that a token needs: all but the embeddings of other tokens
-  double read_ms = 0;                  // of so many bytes once (read_bandwidth), measured in this run
+  double read_bandwidth = 0;           // bytes per second, measured in this run (machine.h)
   std::string device, dtype;
   int threads = 0;
 };

@@ -90,24 +90,24 @@ double triad_bandwidth(const std::int64_t footprint, const std::string& device) 
   return static_cast<double>(12 * length * repeats) / seconds;
 }
 
-double read_bandwidth(const std::int64_t bytes, const std::string& dtype, const std::string& device) {
+double read_bandwidth(const std::int64_t bytes, const std::string& device) {
   const at::NoGradGuard no_gradients;
   const at::Device place = device_of(device);
   const DeviceClock clock(place);
   constexpr std::int64_t width = 1024;
-  const at::ScalarType type = dtype_on(place, dtype);
-  const std::int64_t rows =
-      std::max<std::int64_t>(1, bytes / width / static_cast<std::int64_t>(at::elementSize(type)));
-  const at::Tensor weights = at::full({rows, width}, 1.0, at::TensorOptions(place).dtype(type));
-  const at::Tensor floats = weights.view(at::kFloat); // LibTorch sums these fastest
+  const std::int64_t rows = std::max<std::int64_t>(1, bytes / width / 4);
+  // A third is no number of fewer bytes, which multiply_row() would read.
+  const at::Tensor floats = at::full({rows, width}, 1.0 / 3, at::TensorOptions(place).dtype(at::kFloat));
   double seconds = fastest(clock, [&] { at::sum(floats); });
-  const Linear linear({{weights, {}}});
-  if (place.is_cpu() && linear.multiplies_rows_of(type)) {
+  if (place.is_cpu()) {
     const std::vector<float> x(width, 1);
-    std::vector<float> out(static_cast<std::size_t>(rows));
-    seconds = std::min(seconds, fastest(clock, [&] { linear.multiply_row(x.data(), out.data()); }));
+    std::vector<float> out(static_cast<std::size_t>(2 * rows));
+    for (const at::Tensor& weights : {floats, floats.view(at::kBFloat16).view({2 * rows, width})}) {
+      const Linear linear({{weights, {}}});
+      seconds = std::min(seconds, fastest(clock, [&] { linear.multiply_row(x.data(), out.data()); }));
+    }
   }
-  return static_cast<double>(weights.nbytes()) / seconds;
+  return static_cast<double>(floats.nbytes()) / seconds;
 }
 
 double matrix_rate(const std::string& dtype, const std::string& device) {

@@ -14,11 +14,10 @@ namespace hydrascope {
 // non-temporal stores, whichever are faster. Small footprints measure a cache. Throws as device_of.
 double triad_bandwidth(std::int64_t footprint, const std::string& device = "cpu");
 
-// Bytes per second at which an array of `bytes` in `dtype` is read once: the fastest of several runs of
-// LibTorch's sum and, on the CPU, of the product with a row as in decoding (Linear::multiply_row). Less than
-// triad_bandwidth where a core has too few reads under way: the triad writes a third of its bytes. Throws as
-// matrix_rate.
-double read_bandwidth(std::int64_t bytes, const std::string& dtype, const std::string& device = "cpu");
+// Bytes per second at which an array of `bytes` is read once: the fastest of several runs of LibTorch's sum
+// and, on the CPU, of the product with a row as in decoding (Linear::multiply_row). Less than triad_bandwidth
+// where a core has too few reads under way: the triad writes a third of its bytes. Throws as device_of.
+double read_bandwidth(std::int64_t bytes, const std::string& device = "cpu");
 
 // Floating-point operations per second (two per multiply-accumulate) of a product of square matrices: on the
 // CPU of 1,024 rows, the better of at::matmul and oneDNN with packed weights, on a GPU of 8,192 rows (float32

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "engine/base/error.h"
+#include "engine/models/transformer/linear.h"
 
 namespace hydrascope {
 
@@ -33,7 +34,7 @@ at::Tensor DecodingRun::read(const at::Tensor& ids, const std::stop_token& stop)
   pass_.input.input = placed(model(), std::move(input));
   const at::Tensor hidden = run_pass(pass_, stop).output;
   tokens_ += ids.size(1);
-  return model().logits(hidden.narrow(1, ids.size(1) - 1, 1), {}).flatten().to(at::kFloat);
+  return row_to(model().logits(hidden.narrow(1, ids.size(1) - 1, 1), {}).flatten(), at::kFloat);
 }
 
 std::int64_t DecodingRun::state_bytes() const {

@@ -3,16 +3,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <random>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/log_softmax.h>
-#include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -41,21 +43,70 @@ double uniform(const std::uint64_t seed, const std::int64_t position) {
   return static_cast<double>(engine() >> 11) * 0x1.0p-53;
 }
 
+// Of contiguous float32 logits (V) on the CPU. Plain loops: LibTorch's operators would wake OpenMP's threads
+// for every token, which then wait on the core of those that compute the products (thread_team.h).
+std::span<const float> values_of(const at::Tensor& logits) {
+  return {logits.const_data_ptr<float>(), static_cast<std::size_t>(logits.numel())};
+}
+
+// NaN where one is NaN.
+float largest_of(const std::span<const float> logits) {
+  float largest = -std::numeric_limits<float>::infinity();
+  bool defined = true;
+  for (const float x : logits) {
+    largest = std::max(largest, x);
+    defined &= x == x;
+  }
+  return defined ? largest : std::numeric_limits<float>::quiet_NaN();
+}
+
+// log softmax(logits) of one.
+double log_probability(const std::span<const float> logits, const std::int64_t index) {
+  const auto largest = static_cast<double>(largest_of(logits));
+  double sum = 0;
+  for (const float x : logits) sum += std::exp(static_cast<double>(x) - largest);
+  return static_cast<double>(logits[static_cast<std::size_t>(index)]) - largest - std::log(sum);
+}
+
 // The index of the next token from logits (V) on the CPU.
 std::int64_t chosen(const at::Tensor& logits, const Sampling& sampling, const std::int64_t position) {
-  if (sampling.temperature <= 0) return logits.argmax().item<std::int64_t>();
-  const at::Tensor shares = at::softmax(logits.to(at::kDouble) / sampling.temperature, 0);
-  const auto [sorted, order] = shares.sort(/*stable=*/true, /*dim=*/0, /*descending=*/true);
-  const auto* const share = sorted.const_data_ptr<double>();
-  std::int64_t kept = 0;
-  double sum = 0;
-  do sum += share[kept++];
-  while (kept < sorted.size(0) && sum < sampling.top_p);
+  if (sampling.temperature <= 0) {
+    const std::span<const float> values = values_of(logits);
+    return std::ranges::max_element(values) - values.begin();
+  }
+  const std::span<const float> values = values_of(logits);
+  const auto largest = static_cast<double>(largest_of(values));
+  std::vector<double> shares; // times their sum
+  shares.reserve(values.size());
+  for (const float x : values)
+    shares.push_back(std::exp((static_cast<double>(x) - largest) / sampling.temperature));
+  // A heap, since few tokens have most of the probability: those from the likeliest on, equal ones in their
+  // order.
+  std::vector<std::size_t> heap(values.size()), likeliest;
+  std::iota(heap.begin(), heap.end(), std::size_t{0});
+  const auto comes_later = [&](const std::size_t a, const std::size_t b) {
+    return shares[a] != shares[b] ? shares[a] < shares[b] : a > b;
+  };
+  std::ranges::make_heap(heap, comes_later);
+  const auto next = [&] {
+    std::ranges::pop_heap(heap, comes_later);
+    likeliest.push_back(heap.back());
+    heap.pop_back();
+    return shares[likeliest.back()];
+  };
+  double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  if (sampling.top_p < 1) {
+    const double enough = sampling.top_p * sum;
+    for (sum = 0; sum < enough && !heap.empty();) sum += next();
+  }
   const double drawn = uniform(sampling.seed, position) * sum;
-  std::int64_t index = 0;
-  double below = share[0]; // the probability of all up to `index`
-  while (below <= drawn && index + 1 < kept) below += share[++index];
-  return order[index].item<std::int64_t>();
+  double below = 0; // the probability of the tokens up to and with the one chosen
+  for (std::size_t i = 0;; ++i) {
+    if (i == likeliest.size()) next();
+    below += shares[likeliest[i]];
+    const bool last = i + 1 == likeliest.size() && (heap.empty() || sampling.top_p < 1);
+    if (below > drawn || last) return static_cast<std::int64_t>(likeliest[i]);
+  }
 }
 
 // Removes what follows the first stop text; true if there was one.
@@ -109,8 +160,8 @@ struct Generation::State {
   }
 
   void read(const at::Tensor& ids, const std::stop_token& stop) {
-    logits = decoder->read(ids, stop).to(at::kCPU);
-    if (!std::isfinite(logits.max().item<float>())) check_finite(logits, decoder->model());
+    logits = decoder->read(ids, stop).to(at::kCPU).contiguous();
+    if (!std::isfinite(largest_of(values_of(logits)))) check_finite(logits, decoder->model());
     outcome.state_bytes = decoder->state_bytes();
   }
 
@@ -129,7 +180,7 @@ struct Generation::State {
     if (request.stop_at_end && model.ends_text(id)) return end("end of text");
     GeneratedToken token{.id = static_cast<int>(id),
                          .text = model.output_label(id),
-                         .logprob = at::log_softmax(logits.to(at::kDouble), 0)[id].item<double>()};
+                         .logprob = log_probability(values_of(logits), id)};
     outcome.text += writer->add(id);
     const bool stopped = cut_at(outcome.text, request.stop);
     const bool full = decoder->tokens() >= model.info().max_tokens;

@@ -124,7 +124,8 @@ Figure draw_state(FigureTask& task) {
   figure.subtitle = fmt::format(
       "medians of {} rounds of {} tokens; {} on {}, {} threads; the weights of a token "
       "alone can be read in {:.1f} ms",
-      request.rounds, request.tokens, outcome.dtype, outcome.device, outcome.threads, outcome.read_ms);
+      request.rounds, request.tokens, outcome.dtype, outcome.device, outcome.threads,
+      outcome.speeds.front().read_ms);
   figure.panels.emplace_back(std::move(times));
   figure.panels.emplace_back(std::move(states));
   figure.columns = 2;

@@ -14,6 +14,7 @@
 #include "engine/attention/interface/loop_input.h"
 #include "engine/attention/interface/tokens.h"
 #include "engine/attention/softmax/cpu/cache.h"
+#include "engine/base/thread_team.h"
 
 namespace hydrascope {
 namespace {
@@ -168,7 +169,7 @@ SoftmaxSums KeyValueCache::sums_in_loops(const at::Tensor& q, const std::int64_t
   // Starting a thread pays from about 256 KiB on.
   const std::int64_t bytes_of_unit = std::max<std::int64_t>(1, bytes(count) / units);
   const std::int64_t grain = std::max<std::int64_t>(1, (std::int64_t{256} << 10) / bytes_of_unit);
-  at::parallel_for(0, units, grain, [&](const std::int64_t begin, const std::int64_t end) {
+  run_on_team(at::get_num_threads(), units, grain, [&](const std::int64_t begin, const std::int64_t end) {
     std::vector<float> buffers(static_cast<std::size_t>(group * cpu::cached_tokens_at_once));
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t head = i / ranges, first = i % ranges * cpu::cached_tokens_at_once;

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string_view>
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
@@ -19,8 +18,6 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
-
-#include "engine/models/transformer/cpu/row.h"
 
 namespace hydrascope {
 namespace {
@@ -102,6 +99,18 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
   return x;
 }
 
+at::Tensor row_to(const at::Tensor& row, const at::ScalarType type) {
+  if (row.scalar_type() == type || !row.is_cpu()) return row.to(type);
+  const at::Tensor flat = row.flatten(), result = at::empty(row.sizes(), row.options().dtype(type));
+  const at::Tensor to = result.flatten();
+  constexpr std::int64_t at_once = 16384; // LibTorch takes one thread for up to twice as many
+  for (std::int64_t first = 0; first < flat.numel(); first += at_once) {
+    const std::int64_t last = std::min(flat.numel(), first + at_once);
+    to.slice(0, first, last).copy_(flat.slice(0, first, last));
+  }
+  return result;
+}
+
 // The stored product has no derivative, so inputs that need a gradient use at::linear. So do weights that
 // need a gradient: training changes them in place, which would not change the stored copy.
 bool Linear::constant(const at::Tensor& x) const {
@@ -175,26 +184,12 @@ std::int64_t Linear::outputs() const {
 
 // The packed layout is made for many rows and is not used here.
 void Linear::multiply_row(const float* x, float* out) const {
-  const at::Tensor& first_weight = parts_.front().weight;
-  const std::int64_t in = first_weight.size(1);
-  const cpu::Element element =
-      first_weight.scalar_type() == at::kFloat ? cpu::Element::float32 : cpu::Element::bfloat16;
-  const cpu::RowLoops& loops = cpu::row_loops(cpu::best_processor(false));
-  const auto row_bytes = in * static_cast<std::int64_t>(first_weight.element_size());
-  constexpr std::int64_t least_bytes = std::int64_t{128} << 10; // from about here on a thread pays
-  at::parallel_for(0, outputs(), std::max<std::int64_t>(1, least_bytes / row_bytes),
-                   [&](const std::int64_t begin, const std::int64_t end) {
-                     std::int64_t first = 0;
-                     for (const Part& part : parts_) {
-                       const std::int64_t last = first + part.weight.size(0);
-                       const std::int64_t from_row = std::max(begin, first), to_row = std::min(end, last);
-                       const auto* const weights = static_cast<const char*>(part.weight.const_data_ptr());
-                       if (from_row < to_row)
-                         loops.product(x, weights + (from_row - first) * row_bytes, element, in,
-                                       to_row - from_row, out + from_row);
-                       first = last;
-                     }
-                   });
+  std::call_once(rows_once_, [&] {
+    std::vector<at::Tensor> weights;
+    for (const Part& part : parts_) weights.push_back(part.weight);
+    rows_ = RowWeights::of(weights);
+  });
+  rows_->multiply(x, out);
   for (const Part& part : parts_) {
     const std::int64_t count = part.weight.size(0);
     if (part.bias.defined()) {
@@ -212,7 +207,7 @@ at::Tensor Linear::run_row(const at::Tensor& x) const {
   multiply_row(from.const_data_ptr<float>(), all.data_ptr<float>());
   std::vector<std::int64_t> shape = x.sizes().vec();
   shape.back() = all.numel();
-  return all.to(x.scalar_type()).view(shape);
+  return row_to(all, x.scalar_type()).view(shape);
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x, Activation activation) const {

@@ -12,6 +12,7 @@
 
 #include "engine/attention/interface/kernel.h"
 #include "engine/models/transformer/config.h"
+#include "engine/models/transformer/row_weights.h"
 
 namespace hydrascope {
 
@@ -40,8 +41,7 @@ public:
   // Whether multiply_row() may be called: contiguous weights of this type, float32 or bfloat16, on the CPU
   // that need no gradient.
   bool multiplies_rows_of(at::ScalarType type) const;
-  // out (Σ out) = W x + b of a single row x (in), in float32. For each token that a decoder writes, where the
-  // time is that of reading the weights once.
+  // out (Σ out) = W x + b of a single row x (in), in float32, as RowWeights, which the first call makes.
   void multiply_row(const float* x, float* out) const;
   std::int64_t outputs() const; // Σ out
 
@@ -59,9 +59,15 @@ private:
   at::Tensor run_row(const at::Tensor& x) const;
 
   std::vector<Part> parts_;
-  mutable std::once_flag once_;
+  mutable std::once_flag once_, rows_once_;
   mutable Joined stored_; // packed on the CPU
+  mutable std::shared_ptr<const RowWeights> rows_;
 };
+
+// A row of a token in another type, on the calling thread alone: where LibTorch's conversion of many numbers
+// wakes OpenMP's threads, these may wait awake, on the core of those that compute the next product
+// (thread_team.h).
+at::Tensor row_to(const at::Tensor& row, at::ScalarType type);
 
 at::Tensor activate(const at::Tensor& x, Activation activation);
 

@@ -169,6 +169,19 @@ std::vector<TrainingOption> make_training_options() {
        .tooltip =
            "The learning rate ends at 0: closer to softmax after as many epochs.\nThe Hedgehog paper keeps "
            "it constant."},
+      {.key = "start",
+       .flags = "--start",
+       .section = Section::output,
+       .access = field([](OfDistillation auto& request) -> auto& { return request.start; }),
+       .help =
+           "start from the maps of this adapter, of the kernel or of one with the same maps (hedgehog's for "
+           "hedgehog-window)",
+       .advanced = true,
+       .label = "Start from",
+       .tooltip =
+           "An adapter whose maps are trained further. They may be another kernel's, if their names and "
+           "shapes\nare the same: hedgehog's for hedgehog-window. Left empty: the kernel's initial maps.",
+       .hint = "the initial maps"},
       {.key = "validation",
        .flags = "--validation",
        .section = Section::data,

@@ -127,9 +127,13 @@ struct DistillRequest {
   int copies = 1;
   // Whether the learning rate decays to 0 along a cosine; in the paper it is constant.
   bool cosine = false;
+  // An adapter whose maps the training starts from, in place of the kernel's initial ones: of this kernel or
+  // of another whose maps have the same names and shapes (hedgehog's for hedgehog-window); empty: none.
+  std::filesystem::path start;
 };
 
-// Throws Error, UsageError (kernel without trainable maps, t2r, no data, copies of texts).
+// Throws Error, UsageError (kernel without trainable maps, t2r, no data, copies of texts, maps to start from
+// of another shape).
 TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& observer = {},
                         const std::stop_token& stop = {},
                         const std::shared_ptr<ModelStore>& models = make_model_store());

@@ -14,7 +14,9 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/safetensors.h"
 #include "engine/measure/teacher_forced_runs.h"
+#include "engine/models/transformer/checkpoint.h"
 #include "engine/run/pass.h"
 #include "engine/run/run.h"
 #include "engine/training/data/sampling.h"
@@ -108,6 +110,7 @@ public:
             value.detach()
                 .to(prepared_.model->device(), at::kFloat, false, /*copy=*/true)
                 .requires_grad_(true);
+    if (!request.start.empty()) start_from(request.start);
     groups_ = info.heads;
     for (const auto& [name, value] : leaves_) groups_ = std::min(groups_, value.size(0));
   }
@@ -126,8 +129,8 @@ public:
         "distill {} of {} over {} on {}({} items{}, columns {} and {}, chunk {}-{}, held-out share {}), {} "
         "epochs, "
         "batch {}{}{}, seed {}",
-        request_.kernel.text(), prepared_.model->info().name, prepared_.base.substr(0, 12), files,
-        data_->items(), copies_text(), request_.column, request_.pair_column, request_.chunk.least,
+        request_.kernel.text() + start_text(), prepared_.model->info().name, prepared_.base.substr(0, 12),
+        files, data_->items(), copies_text(), request_.column, request_.pair_column, request_.chunk.least,
         request_.chunk.most, settings_.validation_share, settings_.epochs, settings_.batch,
         settings_.accumulate > 1 ? fmt::format(" in {} parts", settings_.accumulate) : std::string(),
         request_.cosine ? ", cosine" : "", settings_.execution.seed);
@@ -253,6 +256,28 @@ private:
       throw UsageError("--kernel " + spec.name, "has no feature maps that distillation could train",
                        "try --kernel hedgehog");
     return make_kernel(spec);
+  }
+
+  // Sets the leaves to the maps of an adapter, whose names are kernel.LAYER.KERNEL.NAME.
+  void start_from(const std::filesystem::path& file) {
+    const at::NoGradGuard no_gradients;
+    const SafetensorsFile maps = SafetensorsFile::open(file);
+    for (int layer = 0; layer < prepared_.model->info().layers; ++layer)
+      for (const auto& [name, value] : parameters_of(layer)) {
+        const auto found = std::ranges::find_if(maps.tensors(), [&](const auto& map) {
+          return map.first.starts_with(fmt::format("kernel.{}.", layer)) && map.first.ends_with("." + name) &&
+                 value.sizes() == at::IntArrayRef(map.second.shape);
+        });
+        if (found == maps.tensors().end())
+          throw UsageError(
+              "--start " + file.string(),
+              fmt::format("has no {} of layer {} with the shape {}", name, layer, c10::str(value.sizes())),
+              "name an adapter with maps as this kernel's, of all layers of this model");
+        at::Tensor(value).copy_(tensor_of(found->second, maps));
+      }
+  }
+  std::string start_text() const {
+    return request_.start.empty() ? "" : " from " + request_.start.filename().string();
   }
 
   // Copies the maps of a group of heads from the leaves; groups are counted over all layers. The first axis

@@ -1,13 +1,21 @@
 #include "engine/models/transformer/linear.h"
 
+#include <array>
+#include <string>
+#include <thread>
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "engine/base/lockstep.h"
 #include "engine/models/transformer/cpu/row.h"
 
 namespace hydrascope {
@@ -118,21 +126,90 @@ TEST(LinearOfARow, IsTheProduct) {
     }
 }
 
-// What each kind of processor runs is the same up to rounding.
+// What each kind of processor runs is the same up to rounding, and a column does not depend on another.
 TEST(LinearOfARow, IsTheSameOnEveryProcessor) {
   at::Generator generator = at::detail::createCPUGenerator(3);
   constexpr std::int64_t in = 83, rows = 11;
-  const at::Tensor x = at::randn({in}, generator), weights = at::randn({rows, in}, generator);
-  const at::Tensor halves = weights.to(at::kBFloat16);
+  const at::Tensor x = at::randn({2, in}, generator), weights = at::randn({rows, in}, generator);
+  const std::array<const float*, 2> inputs{x.const_data_ptr<float>(), x.const_data_ptr<float>() + in};
   for (const cpu::Processor processor : cpu::processors())
-    for (const bool half : {false, true}) {
-      at::Tensor out = at::zeros({rows});
-      cpu::row_loops(processor).product(
-          x.const_data_ptr<float>(), half ? halves.const_data_ptr() : weights.const_data_ptr(),
-          half ? cpu::Element::bfloat16 : cpu::Element::float32, in, rows, out.data_ptr<float>());
-      const at::Tensor expected = at::matmul((half ? halves : weights).to(at::kDouble), x.to(at::kDouble));
-      EXPECT_LT((out.to(at::kDouble) - expected).abs().max().item<double>(), 1e-5) << cpu::name_of(processor);
+    for (const auto& [type, number] : {std::pair{at::kFloat, cpu::RowNumber::float32},
+                                       {at::kBFloat16, cpu::RowNumber::bfloat16},
+                                       {at::kHalf, cpu::RowNumber::float16}}) {
+      SCOPED_TRACE(std::string(cpu::name_of(processor)) + " " + c10::toString(type));
+      const at::Tensor rounded = weights.to(type), both = at::zeros({2, rows}), one = at::zeros({rows});
+      const std::array<float*, 2> results{both.data_ptr<float>(), both.data_ptr<float>() + rows};
+      cpu::row_loops(processor).product(inputs.data(), rounded.const_data_ptr(), number, 2, in, rows,
+                                        results.data());
+      const at::Tensor expected = at::matmul(x.to(at::kDouble), rounded.to(at::kDouble).t());
+      EXPECT_LT((both.to(at::kDouble) - expected).abs().max().item<double>(), 1e-5);
+      float* const alone = one.data_ptr<float>();
+      cpu::row_loops(processor).product(&inputs[1], rounded.const_data_ptr(), number, 1, in, rows, &alone);
+      EXPECT_TRUE(at::equal(one, both[1]));
     }
+}
+
+// Weights of float32 whose numbers fit in half the bytes are read from there: the same sums.
+TEST(LinearOfARow, ReadsFewerBytesWhereThatChangesNoWeight) {
+  const at::NoGradGuard no_gradients;
+  at::Generator generator = at::detail::createCPUGenerator(3);
+  const at::Tensor drawn = at::randn({40, 100}, generator), x = at::randn({1, 100}, generator);
+  EXPECT_EQ(row_type(drawn), at::kFloat);
+  EXPECT_EQ(row_type(drawn.to(at::kBFloat16)), at::kBFloat16);
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    SCOPED_TRACE(c10::toString(type));
+    const at::Tensor weights = drawn.to(type).to(at::kFloat);
+    if (type == at::kBFloat16 || cpu::best_processor(false) != cpu::Processor::plain) {
+      EXPECT_EQ(row_type(weights), type);
+    }
+    const at::Tensor whole = Linear({{at::cat({weights, drawn}), {}}})(x);
+    EXPECT_TRUE(at::equal(Linear({{weights, {}}})(x), whole.narrow(1, 0, 40)));
+    for (const double odd : {1.0 / 3, 1e-30, 70000.125, std::nan("")}) {
+      at::Tensor changed = weights.clone();
+      changed[39][99] = odd;
+      EXPECT_EQ(row_type(changed), at::kFloat) << odd;
+    }
+  }
+}
+
+// Two threads in lockstep, of which one has another layer between and one ends before the other.
+TEST(LinearOfARow, IsTheSameInLockstep) {
+  at::Generator generator = at::detail::createCPUGenerator(4);
+  const at::Tensor first = at::randn({301, 64}, generator), second = at::randn({64, 301}, generator),
+                   other = at::randn({64, 301}, generator), x = at::randn({2, 1, 64}, generator);
+  const Linear shared({{first, {}}}), of_both({{second, {}}}), of_one({{other, {}}});
+  constexpr int steps = 50;
+  const auto run = [&](const std::int64_t side) { // side 0 leaves after half of the steps
+    const at::NoGradGuard no_gradients;
+    at::Tensor row = x[side];
+    for (int step = 0; step < (side == 0 ? steps / 2 : steps); ++step) {
+      const at::Tensor inner = shared(row);
+      row = at::tanh((side == 1 && step % 3 == 0 ? of_one : of_both)(inner));
+    }
+    return row;
+  };
+  const at::Tensor alone[2] = {run(0), run(1)};
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    Lockstep lockstep;
+    at::Tensor results[2];
+    std::vector<std::thread> threads;
+    for (const int side : {0, 1})
+      threads.emplace_back([&, side] {
+        const LockstepMember member(lockstep, side);
+        results[side] = run(side);
+      });
+    for (std::thread& thread : threads) thread.join();
+    for (const int side : {0, 1}) EXPECT_TRUE(at::equal(results[side], alone[side])) << side;
+  }
+}
+
+// Layers of the same tensors share what is made of them.
+TEST(LinearOfARow, SharesTheCopyOfItsWeights) {
+  const at::Tensor weights = at::zeros({4, 8}), others = at::zeros({4, 8});
+  const auto one = RowWeights::of({weights});
+  EXPECT_EQ(RowWeights::of({weights}), one);
+  EXPECT_NE(RowWeights::of({others}), one);
+  EXPECT_NE(RowWeights::of({weights, others}), one);
 }
 
 } // namespace

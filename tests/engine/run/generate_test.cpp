@@ -199,6 +199,37 @@ TEST(Generate, EndsWhereItIsAsked) {
   EXPECT_TRUE(generate(request).tokens.empty());
 }
 
+// Over many seeds, of all tokens and of the two likeliest.
+TEST(Generate, DrawsATokenAsOftenAsItsProbability) {
+  GenerateRequest request = generation();
+  request.tokens = 1;
+  RunRequest whole = request_of(request.text, {});
+  const auto run = Runner().run(whole);
+  ASSERT_GE(run->predictions.size(), 2U);
+  const auto& first = run->predictions[0];
+  const auto& second = run->predictions[1];
+  const auto models = make_model_store();
+  constexpr int draws = 400;
+  const auto share_of_first = [&](const double top_p) {
+    int count = 0;
+    for (int seed = 0; seed < draws; ++seed) {
+      request.sampling = {.temperature = 1, .top_p = top_p, .seed = static_cast<std::uint64_t>(seed)};
+      const int id = generate(request, {}, {}, models).tokens.at(0).id;
+      if (top_p < 1) {
+        EXPECT_TRUE(id == first.index || id == second.index);
+      }
+      count += id == first.index;
+    }
+    return static_cast<double>(count) / draws;
+  };
+  const auto expect_share = [&](const double share, const double expected) {
+    EXPECT_NEAR(share, expected, 4 * std::sqrt(expected * (1 - expected) / draws));
+  };
+  expect_share(share_of_first(1), first.probability);
+  const double both = first.probability + second.probability;
+  expect_share(share_of_first(both - 1e-4 * second.probability), first.probability / both);
+}
+
 TEST(Generate, DrawsFromTheLikeliestTokens) {
   GenerateRequest request = generation();
   request.tokens = 40;

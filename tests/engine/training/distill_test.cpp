@@ -124,6 +124,25 @@ TEST(Distill, GoesOnBitForBit) {
   EXPECT_EQ(whole, resumed);
 }
 
+TEST(Distill, StartsFromOtherMaps) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  const TrainingOutcome first = distill(request);
+  request.start = request.settings.output;
+  request.settings.output = folder / "more.safetensors";
+  const TrainingOutcome more = distill(request);
+  EXPECT_NEAR(more.before.divergence, first.held_out.divergence, 1e-3) << "float16";
+  EXPECT_LT(more.held_out.divergence, first.held_out.divergence);
+
+  // Those of another kernel with as many numbers, and none.
+  request.kernel = {"hedgehog-softmax"};
+  request.settings.output = folder / "other.safetensors";
+  EXPECT_NE(distill(request).before.divergence, more.before.divergence);
+  request.start = request.settings.model_folder / "model.safetensors";
+  EXPECT_THAT([&] { distill(request); },
+              ::testing::ThrowsMessage<UsageError>(HasSubstr("of layer 0 with the shape")));
+}
+
 TEST(Distill, RefusesToResumeWhatIsNotTheSame) {
   const ToyFolder folder;
   DistillRequest request = toy_distillation(folder);

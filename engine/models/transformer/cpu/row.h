@@ -2,15 +2,19 @@
 // the weights once. No LibTorch.
 #pragma once
 
-#include "engine/attention/simd/loop_types.h"
+#include <cstdint>
+
 #include "engine/attention/simd/processor.h"
 
 namespace hydrascope::cpu {
 
+enum class RowNumber { float32, bfloat16, float16 }; // float16 is slow on Processor::plain
+
 struct RowLoops {
-  // out[o] = Σ_i weights[o,i] · x[i], summed in float32, for `rows` consecutive rows of weights (rows,in).
-  void (*product)(const float* x, const void* weights, Element element, std::int64_t in, std::int64_t rows,
-                  float* out);
+  // out[c][o] = Σ_i weights[o,i] · x[c][i], summed in float32, for `rows` consecutive rows of weights
+  // (rows,in) and 1 or 2 columns c. A column's sums do not depend on the other.
+  void (*product)(const float* const* x, const void* weights, RowNumber number, int columns, std::int64_t in,
+                  std::int64_t rows, float* const* out);
 };
 HYDRASCOPE_LOOPS(RowLoops, row_loops)
 
