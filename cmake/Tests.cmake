@@ -94,7 +94,8 @@ if(TARGET plain_tests)
     ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0")
 endif()
 
-# What crosses threads, under ThreadSanitizer: the worker with a runner that has no models, background jobs, a team.
+# What crosses threads, under ThreadSanitizer: the worker with a runner that has no models, background jobs, a team of
+# threads, a lockstep of two.
 hydrascope_test(thread_tests threads Threads::Threads)
 if(TARGET thread_tests)
   target_sources(thread_tests PRIVATE "${CMAKE_SOURCE_DIR}/engine/run/worker.cpp" "${CMAKE_SOURCE_DIR}/engine/base/thread_team.cpp"

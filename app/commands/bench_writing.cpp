@@ -1,5 +1,7 @@
 // hydrascope bench write: what a decoder that writes costs the window and takes for each token.
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,13 +65,19 @@ void run_write(WriteOptions options) {
     throw Error("bench write", why, "choose another model or kernel");
   session.until_settled();
   session.forget_frames();
-  session.limit_frames(std::getenv("HS_FPS")
-                           ? std::atof(std::getenv("HS_FPS"))
-                           : 60); // more of them than a display shows would take the time of the tokens
+  session.limit_frames(60); // as a display does: more would slow the tokens
   editor.emit(StartWriting{});
   session.frame();
-  session.until([&] { return !editor.writing.running; });
   const Writing& written = editor.writing;
+  std::optional<std::chrono::steady_clock::time_point>
+      began; // of the first tokens on: before, the prompt is read
+  session.until([&] {
+    const bool both = !written.sides[0].tokens.empty() && (written.alike || !written.sides[1].tokens.empty());
+    if (both && !began) began = std::chrono::steady_clock::now();
+    return !written.running;
+  });
+  const double seconds =
+      began ? std::chrono::duration<double>(std::chrono::steady_clock::now() - *began).count() : 0;
   for (std::size_t side = 0; side < written.count(); ++side) {
     if (!written.sides[side].problem.empty()) throw Error("bench write", written.sides[side].problem);
   }
@@ -78,6 +86,8 @@ void run_write(WriteOptions options) {
       {"tokens", static_cast<double>(written.side(Side::a).tokens.size())},
       {"token_a_ms", summary_json(token_times(written.side(Side::a)))}};
   if (!written.alike) result["token_b_ms"] = summary_json(token_times(written.side(Side::b)));
+  // Of the sides together as it is seen, waiting for each other and for frames included.
+  if (options.tokens > 1) result["each_side_ms_a_token"] = 1000 * seconds / (options.tokens - 1);
   result["frames"] = static_cast<double>(session.frames_ms().size());
   result["frame_ms"] = summary_json(session.frames_ms());
   result["frame_cpu_ms"] = summary_json(session.frames_cpu_ms());

@@ -66,8 +66,8 @@ nlohmann::ordered_json document_json(const Document& document);
 // The default number of threads of a run: all cores but one, which stays free for the window. Not stored in
 // sessions, so that another machine uses its own.
 int usual_threads();
-// All cores instead, where a token is written and `threads` are the usual ones: its time is that of reading
-// memory, and drawing takes precedence by priority.
+// For writing: all cores if `threads` is the default. Writing is bound by memory and runs at lower priority
+// than drawing.
 int writing_threads(int threads);
 
 // The kinds of files that a document refers to.

@@ -146,21 +146,21 @@ void write_in_turns(const std::vector<WritingTask>& tasks, const Surroundings& a
   }
 }
 
-// One of two sides, on the calling thread, with half of the threads until the other side ends.
-void write_in_lockstep(const WritingTask& task, const int side, Lockstep& lockstep,
-                       const Surroundings& around) {
-  const LockstepMember member(lockstep, side);
+// One of two sides, on the calling thread, with its share of the threads until the other side ends.
+void write_side_in_lockstep(const WritingTask& task, const int side, Lockstep& lockstep,
+                            const Surroundings& around) {
   const int all = task.request.execution.threads;
-  std::optional<ThreadCount> threads(std::in_place, std::max(1, all / 2));
-  if (around.interrupted()) return;
+  std::optional<ThreadCount> threads(std::in_place, side == 0 ? all - all / 2 : all / 2);
+  LockstepMember member(lockstep, side);
   SideWriter writer(task.side, task.written, around.job);
-  writer.begin(task.request, around.models, around.stop);
+  if (!around.interrupted()) writer.begin(task.request, around.models, around.stop);
+  member.enter();
   for (bool alone = false, goes_on = true; goes_on && !around.interrupted();) {
     if (!alone && lockstep.left(1 - side)) {
       alone = true;
       threads.emplace(all);
     }
-    // Neither begins a token while the other is paused, whose time would count as the token's.
+    // Both start a token together, so that a pause does not count as its time.
     lockstep.meet(side, {});
     lockstep.finish(side);
     goes_on = writer.advance(around.stop);
@@ -171,13 +171,18 @@ void write_in_lockstep(const WritingTask& task, const int side, Lockstep& lockst
 // what most of a token's time is.
 void write_in_lockstep(const std::vector<WritingTask>& tasks, const Surroundings& around) {
   Lockstep lockstep;
-  const std::jthread other([&] {
-    try {
-      write_in_lockstep(tasks[1], 1, lockstep, around);
-    } catch (const Cancelled&) { // NOLINT(bugprone-empty-catch): stopped on request
-    }
-  });
-  write_in_lockstep(tasks[0], 0, lockstep, around);
+  std::exception_ptr problem;
+  {
+    const std::jthread other([&] {
+      try {
+        write_side_in_lockstep(tasks[1], 1, lockstep, around);
+      } catch (...) {
+        problem = std::current_exception();
+      }
+    });
+    write_side_in_lockstep(tasks[0], 0, lockstep, around);
+  }
+  if (problem != nullptr) std::rethrow_exception(problem);
 }
 
 } // namespace
@@ -217,9 +222,10 @@ void WritingJob::start(Editor& editor, const bool anew) {
   writing.start = ++start_;
   ++writing.edition;
   model_folder_ = scene.model_folder;
-  // Panels that follow are drawn for each token, and need the cores for that. Else the frames that are drawn
-  // while it writes show the tokens.
-  const bool lockstep = tasks.size() == 2 && !document.writing.follow;
+  // Panels that follow redraw after each token and need cores. Otherwise the 30 frames a second show new
+  // tokens.
+  const bool lockstep =
+      tasks.size() == 2 && !document.writing.follow && tasks[0].request.execution.threads > 1;
   const std::function<void()> wake = document.writing.follow && wake_ ? wake_ : [] {};
   jobs_.start(
       [tasks = std::move(tasks), models = models_, lockstep, wake](Job& job, const std::stop_token& stop) {

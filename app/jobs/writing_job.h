@@ -28,7 +28,8 @@ struct WritingStep {
   std::string problem = {};               // it has failed
 };
 
-// Has a thread of lower priority than the model's. Waits between tokens during interactive runs.
+// Has threads of lower priority than the model's, one for each side. Waits between tokens during interactive
+// runs.
 class WritingJob {
 public:
   // `wake` is called from the threads for each token that panels follow, and at the end.

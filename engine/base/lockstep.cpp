@@ -1,5 +1,6 @@
 #include "engine/base/lockstep.h"
 
+#include <chrono>
 #include <limits>
 
 #include "engine/base/thread_team.h"
@@ -9,59 +10,61 @@ namespace {
 
 constexpr std::uint32_t gone = std::numeric_limits<std::uint32_t>::max();
 
-// Returns the counter once it is at least `least`.
-std::uint32_t wait_for(const std::atomic<std::uint32_t>& counter, const std::uint32_t least) {
-  for (;;) {
-    const std::uint32_t now = counter.load(std::memory_order_acquire);
-    if (now >= least) return now;
+// Returns once the counter is at least `least`.
+void wait_for(const std::atomic<std::uint32_t>& counter, const std::uint32_t least) {
+  for (std::uint32_t now = counter.load(std::memory_order_acquire); now < least;
+       now = counter.load(std::memory_order_acquire))
     wait_for_change(counter, now);
-  }
 }
 
 void set(std::atomic<std::uint32_t>& counter, const std::uint32_t value) {
-  counter.store(value, std::memory_order_release);
+  counter.store(value); // in one order with notify_one()'s look at who waits
   counter.notify_one();
 }
 
-thread_local LockstepMember* current_member = nullptr;
+thread_local const LockstepMember* current_member = nullptr;
 
 } // namespace
 
 const Lockstep::Offer* Lockstep::meet(const int side, const Offer& offer) {
   Side& own = sides_.at(static_cast<std::size_t>(side));
   const Side& other = sides_.at(static_cast<std::size_t>(1 - side));
-  const std::uint32_t before = own.come.load(std::memory_order_relaxed);
+  const std::uint32_t before = own.reached.load(std::memory_order_relaxed);
   wait_for(other.finished, before); // it may still read the last offer
   own.offer = offer;
-  set(own.come, before + 1);
-  own.common = wait_for(other.come, before + 1) != gone && other.offer.key == offer.key;
+  set(own.reached, before + 1);
+  if (other.reached.load(std::memory_order_acquire) < before + 1) {
+    const auto start = std::chrono::steady_clock::now();
+    wait_for(other.reached, before + 1);
+    own.ms_waited +=
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  }
+  own.common = other.reached.load(std::memory_order_acquire) != gone && other.offer.key == offer.key;
   return own.common ? &other.offer : nullptr;
 }
 
 void Lockstep::finish(const int side) {
   Side& own = sides_.at(static_cast<std::size_t>(side));
-  const std::uint32_t step = own.come.load(std::memory_order_relaxed);
+  const std::uint32_t step = own.reached.load(std::memory_order_relaxed);
   set(own.finished, step);
   if (own.common) wait_for(sides_.at(static_cast<std::size_t>(1 - side)).finished, step);
 }
 
 void Lockstep::leave(const int side) {
   Side& own = sides_.at(static_cast<std::size_t>(side));
-  set(own.come, gone);
+  set(own.reached, gone);
   set(own.finished, gone);
 }
 
 bool Lockstep::left(const int side) const {
-  return sides_.at(static_cast<std::size_t>(side)).come.load(std::memory_order_acquire) == gone;
+  return sides_.at(static_cast<std::size_t>(side)).reached.load(std::memory_order_acquire) == gone;
 }
 
-LockstepMember::LockstepMember(Lockstep& lockstep, const int side) : lockstep_(&lockstep), side_(side) {
-  current_member = this;
-}
 LockstepMember::~LockstepMember() {
-  current_member = nullptr;
+  if (current_member == this) current_member = nullptr;
   lockstep_->leave(side_);
 }
-LockstepMember* LockstepMember::current() { return current_member; }
+void LockstepMember::enter() { current_member = this; }
+const LockstepMember* LockstepMember::current() { return current_member; }
 
 } // namespace hydrascope

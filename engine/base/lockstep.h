@@ -1,50 +1,58 @@
-// Two threads that do the same steps on different data, such as two texts that a model writes side by side:
-// at each step each learns what the other brings, so that what both need (weights) is read once for both.
+// Synchronizes two threads that run the same steps on different data, such as two texts that a model writes
+// side by side, so that what both need (weights) is read once.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace hydrascope {
 
 class Lockstep {
 public:
-  // What a thread brings to a step. Equal keys: the step can be done for both together.
+  // A thread's input to a step. Equal keys: the step can be done for both together.
   struct Offer {
     const void* key = nullptr;
     const float* x = nullptr;
     float* out = nullptr;
   };
 
-  // ---- By the threads of side 0 and 1, one each, step by step: meet(), then finish().
-  // Waits until the other has come to this step, or has left. Returns its offer if that has the same key,
-  // valid until finish(): then both do their part of the step for both. Else null: each does its own alone.
+  // ---- By the threads of side 0 and 1, one each, step by step: meet(), then finish(); between them nothing
+  // may throw, because the other thread uses the offer's memory. Waits until the other thread has reached
+  // this step or has left. Returns its offer, valid until finish(), if that has the same key: each thread
+  // then does its part of the step for both. Else null: each does its own alone.
   const Offer* meet(int side, const Offer& offer);
   // Ends the step; after a common one waits for the other's part.
   void finish(int side);
   // No more steps: the other goes on alone.
   void leave(int side);
+
   bool left(int side) const; // any thread
+  // How long meet() of this side has waited so far, in milliseconds. By its own thread.
+  double ms_waited(int side) const { return sides_.at(static_cast<std::size_t>(side)).ms_waited; }
 
 private:
   struct alignas(64) Side {
-    std::atomic<std::uint32_t> come = 0, finished = 0; // steps
+    std::atomic<std::uint32_t> reached = 0, finished = 0; // steps
     Offer offer;
     bool common = false; // the step
+    double ms_waited = 0;
   };
   std::array<Side, 2> sides_;
 };
 
-// The lockstep of the calling thread while this exists, as one of its sides; leaves it at the end.
+// The calling thread as one side of a lockstep, which it leaves when this ends.
 class LockstepMember {
 public:
-  LockstepMember(Lockstep& lockstep, int side);
+  LockstepMember(Lockstep& lockstep, int side) : lockstep_(&lockstep), side_(side) {}
   ~LockstepMember();
   LockstepMember(const LockstepMember&) = delete;
   LockstepMember& operator=(const LockstepMember&) = delete;
 
-  static LockstepMember* current(); // of this thread; null if there is none
+  // From here on this is current(), and the thread's products are steps. Once.
+  void enter();
+  static const LockstepMember* current(); // of this thread; null if there is none
   Lockstep& lockstep() const { return *lockstep_; }
   int side() const { return side_; }
 

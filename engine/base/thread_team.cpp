@@ -40,15 +40,23 @@ void wait_for_change(const std::atomic<std::uint32_t>& counter, const std::uint3
 }
 
 ThreadTeam::ThreadTeam(const int threads) {
-  for (int i = 1; i < threads; ++i) {
-    Helper& helper = *helpers_.emplace_back(std::make_unique<Helper>());
-    helper.thread = std::thread([&helper] { help(helper); });
+  try {
+    for (int i = 1; i < threads; ++i) {
+      Helper& helper = *helpers_.emplace_back(std::make_unique<Helper>());
+      helper.thread = std::thread([&helper] { help(helper); });
+    }
+  } catch (...) {
+    end();
+    throw;
   }
 }
 
-ThreadTeam::~ThreadTeam() {
+ThreadTeam::~ThreadTeam() { end(); }
+
+void ThreadTeam::end() {
   for (const auto& helper : helpers_) give(*helper, {});
-  for (const auto& helper : helpers_) helper->thread.join();
+  for (const auto& helper : helpers_)
+    if (helper->thread.joinable()) helper->thread.join();
 }
 
 void ThreadTeam::give(Helper& helper, const Part& part) {
@@ -93,15 +101,23 @@ void ThreadTeam::run(const std::int64_t count, const std::int64_t grain, const W
   if (problem != nullptr) std::rethrow_exception(problem);
 }
 
+namespace {
+
+thread_local std::unique_ptr<ThreadTeam> own_team;
+
+} // namespace
+
+void start_team(const int threads) {
+  if (threads == 1 || (own_team != nullptr && own_team->threads() == threads)) return;
+  own_team.reset();
+  own_team = std::make_unique<ThreadTeam>(threads);
+}
+
 void run_on_team(const int threads, const std::int64_t count, const std::int64_t grain,
                  const ThreadTeam::Work& work) {
-  thread_local std::unique_ptr<ThreadTeam> team;
   if (threads == 1 || count < 2 * grain) return work(0, count);
-  if (team == nullptr || team->threads() != threads) {
-    team.reset();
-    team = std::make_unique<ThreadTeam>(threads);
-  }
-  team->run(count, grain, work);
+  start_team(threads);
+  own_team->run(count, grain, work);
 }
 
 } // namespace hydrascope

@@ -18,12 +18,12 @@ namespace hydrascope {
 // calls its notify_one() or notify_all().
 void wait_for_change(const std::atomic<std::uint32_t>& counter, std::uint32_t old);
 
-// For one thread at a time, which takes part in the work.
+// Used by one thread at a time, which also does a part.
 class ThreadTeam {
 public:
   using Work = std::function<void(std::int64_t begin, std::int64_t end)>;
 
-  // `threads` ≥ 1: the calling thread and threads − 1 helpers, which start here.
+  // `threads` ≥ 1: the calling thread and threads − 1 helpers, which start here. Throws std::system_error.
   explicit ThreadTeam(int threads);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -48,13 +48,16 @@ private:
     std::thread thread;
   };
   static void help(Helper& helper);
+  void end();
   static void give(Helper& helper, const Part& part);
 
   std::vector<std::unique_ptr<Helper>> helpers_;
 };
 
-// ThreadTeam::run() by the calling thread's team of at most `threads`, which starts at the first call and
-// ends with the thread.
+// ThreadTeam::run() by the calling thread's team of `threads` ≥ 1, which starts where several have a part, or
+// in start_team(), and ends with the thread. Throws as the team does.
 void run_on_team(int threads, std::int64_t count, std::int64_t grain, const ThreadTeam::Work& work);
+// After this run_on_team() with as many threads throws only what a part throws.
+void start_team(int threads);
 
 } // namespace hydrascope

@@ -33,20 +33,22 @@ std::vector<Schedule> schedules_of(const GenerationSpeedRequest& request, const 
   return schedules;
 }
 
-// The bytes of the weights that a token's products read, in the type in which they read them: of the
-// embeddings only where they are the head, too.
-std::int64_t weight_bytes(const Model& model) {
+// The bytes of the weights that a token's products read, in the type in which they read them (of the
+// embeddings only where they are the head, too), and of the schedule's maps.
+std::int64_t weight_bytes(const Model& model, const Schedule& schedule) {
+  std::int64_t bytes = 0;
+  bool tied = true;
   const auto read = [&](const std::string& name) {
     const at::Tensor weight = model.parameter(name);
     return weight.numel() * static_cast<std::int64_t>(at::elementSize(row_type(weight)));
   };
-  std::int64_t bytes = 0;
-  bool tied = true;
   for (const std::string& name : model.parameter_names()) {
     tied = tied && name != "lm_head.weight";
-    if (!name.starts_with("embed_")) bytes += read(name);
+    if (!name.starts_with("embed_") && !name.starts_with("kernel.")) bytes += read(name);
   }
   if (tied) bytes += read("embed_tokens.weight");
+  for (const LayerKernel& layer : layer_kernels(model, schedule.layers))
+    for (const auto& [name, value] : layer.parameters) bytes += static_cast<std::int64_t>(value.nbytes());
   return bytes;
 }
 
@@ -105,7 +107,7 @@ GenerationSpeedOutcome measure_generation_speed(
                 round < 0 ? 2 : request.tokens, stop, round < 0 ? warm_up : times[i]);
       outcome.device = model.device;
       outcome.dtype = model.dtype;
-      if (round < 0) times[i].weight_bytes = weight_bytes(*model.model);
+      if (round < 0) times[i].weight_bytes = weight_bytes(*model.model, schedule);
       if (progress) progress(++done, total);
     }
   }

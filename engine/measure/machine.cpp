@@ -96,7 +96,7 @@ double read_bandwidth(const std::int64_t bytes, const std::string& device) {
   const DeviceClock clock(place);
   constexpr std::int64_t width = 1024;
   const std::int64_t rows = std::max<std::int64_t>(1, bytes / width / 4);
-  // A third is no number of fewer bytes, which multiply_row() would read.
+  // 1/3 needs float32, so multiply_row() makes no smaller copy.
   const at::Tensor floats = at::full({rows, width}, 1.0 / 3, at::TensorOptions(place).dtype(at::kFloat));
   double seconds = fastest(clock, [&] { at::sum(floats); });
   if (place.is_cpu()) {

@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/base/lockstep.h"
 #include "engine/base/text.h"
 #include "engine/run/decoding_run.h"
 #include "engine/run/device_error.h"
@@ -33,6 +34,12 @@ using Clock = std::chrono::steady_clock;
 
 double ms_since(const Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// For another thread's generation to come to the same step.
+double ms_waited() {
+  const LockstepMember* const member = LockstepMember::current();
+  return member == nullptr ? 0 : member->lockstep().ms_waited(member->side());
 }
 
 // In [0,1), of seed and position alone.
@@ -70,13 +77,10 @@ double log_probability(const std::span<const float> logits, const std::int64_t i
 
 // The index of the next token from logits (V) on the CPU.
 std::int64_t chosen(const at::Tensor& logits, const Sampling& sampling, const std::int64_t position) {
-  if (sampling.temperature <= 0) {
-    const std::span<const float> values = values_of(logits);
-    return std::ranges::max_element(values) - values.begin();
-  }
   const std::span<const float> values = values_of(logits);
+  if (sampling.temperature <= 0) return std::ranges::max_element(values) - values.begin();
   const auto largest = static_cast<double>(largest_of(values));
-  std::vector<double> shares; // times their sum
+  std::vector<double> shares; // not normalised
   shares.reserve(values.size());
   for (const float x : values)
     shares.push_back(std::exp((static_cast<double>(x) - largest) / sampling.temperature));
@@ -104,7 +108,8 @@ std::int64_t chosen(const at::Tensor& logits, const Sampling& sampling, const st
   for (std::size_t i = 0;; ++i) {
     if (i == likeliest.size()) next();
     below += shares[likeliest[i]];
-    const bool last = i + 1 == likeliest.size() && (heap.empty() || sampling.top_p < 1);
+    const bool others = sampling.top_p >= 1 && !heap.empty() && shares[heap.front()] > 0;
+    const bool last = i + 1 == likeliest.size() && !others;
     if (below > drawn || last) return static_cast<std::int64_t>(likeliest[i]);
   }
 }
@@ -175,6 +180,7 @@ struct Generation::State {
     if (!outcome.ended.empty()) return false;
     if (static_cast<std::int64_t>(outcome.tokens.size()) >= request.tokens) return end("tokens");
     const auto start = Clock::now();
+    const double waited = ms_waited();
     const Model& model = decoder->model();
     const std::int64_t id = chosen(logits, request.sampling, decoder->tokens());
     if (request.stop_at_end && model.ends_text(id)) return end("end of text");
@@ -185,7 +191,7 @@ struct Generation::State {
     const bool stopped = cut_at(outcome.text, request.stop);
     const bool full = decoder->tokens() >= model.info().max_tokens;
     if (!stopped && !full) read(at::tensor({id}, at::kLong).unsqueeze(0), stop);
-    token.ms = ms_since(start);
+    token.ms = ms_since(start) - (ms_waited() - waited);
     outcome.tokens.push_back(std::move(token));
     if (stopped) outcome.ended = "stop";
     if (full && !stopped) end("positions");

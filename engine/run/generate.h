@@ -45,7 +45,7 @@ struct GeneratedToken {
   int id = 0;
   std::string text;   // as users see it
   double logprob = 0; // of softmax(logits), nats, whatever the temperature
-  double ms = 0;      // of the block passes and the choice
+  double ms = 0; // of the block passes and the choice; in lockstep (lockstep.h) without waiting for the other
 };
 
 struct GenerateOutcome {

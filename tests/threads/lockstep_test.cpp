@@ -30,7 +30,8 @@ void step(Lockstep& lockstep, const int side, const void* key, const std::vector
 // Side 0 does `count` steps, side 1 twice as many, every third with a key of its own.
 void run(Lockstep& lockstep, const int side, const int count, std::vector<float>& x, int& common) {
   std::vector<float> out(x.size());
-  const LockstepMember member(lockstep, side);
+  LockstepMember member(lockstep, side);
+  member.enter();
   EXPECT_EQ(LockstepMember::current(), &member);
   for (int i = 0; i < (side + 1) * count; ++i) {
     if (i % 50 == 7 * side)

@@ -19,6 +19,8 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
+#include "engine/models/transformer/row_weights.h"
+
 namespace hydrascope {
 namespace {
 

@@ -12,13 +12,14 @@
 
 #include "engine/attention/interface/kernel.h"
 #include "engine/models/transformer/config.h"
-#include "engine/models/transformer/row_weights.h"
 
 namespace hydrascope {
 
+class RowWeights;
+
 // One projection, or several of the same input as one product. On the CPU the weights are packed for oneDNN
 // at the first product of several rows, which makes it about twice as fast as at::linear; a single row reads
-// them as they are. Elsewhere those of several projections are joined. With gradients every projection runs
+// RowWeights. Elsewhere those of several projections are joined. With gradients every projection runs
 // by itself. Safe to call from several threads.
 class Linear {
 public:
@@ -64,9 +65,8 @@ private:
   mutable std::shared_ptr<const RowWeights> rows_;
 };
 
-// A row of a token in another type, on the calling thread alone: where LibTorch's conversion of many numbers
-// wakes OpenMP's threads, these may wait awake, on the core of those that compute the next product
-// (thread_team.h).
+// Converts a token's row on the calling thread. LibTorch would start OpenMP's threads for a long row, and
+// these would occupy the cores of the next product.
 at::Tensor row_to(const at::Tensor& row, at::ScalarType type);
 
 at::Tensor activate(const at::Tensor& x, Activation activation);

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -49,11 +50,17 @@ RowWeights::RowWeights(const std::vector<at::Tensor>& weights) : inputs_(weights
 }
 
 std::shared_ptr<const RowWeights> RowWeights::of(const std::vector<at::Tensor>& weights) {
-  // By the addresses of the numbers, which are not given to others while a layer has its weights.
+  // Keyed by address: a layer keeps its weights alive, so an address is not reused while its entry lives.
+  using Key = std::vector<std::pair<const void*, std::vector<std::int64_t>>>;
   static std::mutex mutex;
-  static std::map<std::vector<const void*>, std::weak_ptr<const RowWeights>> known;
-  std::vector<const void*> key;
-  for (const at::Tensor& weight : weights) key.push_back(weight.const_data_ptr());
+  static std::map<Key, std::weak_ptr<const RowWeights>> known;
+  Key key;
+  for (const at::Tensor& weight : weights) {
+    std::vector<std::int64_t> kind = weight.sizes().vec();
+    kind.push_back(static_cast<std::int64_t>(weight.scalar_type()));
+    kind.push_back(weight.is_inference() ? 0 : weight._version());
+    key.emplace_back(weight.const_data_ptr(), std::move(kind));
+  }
   const std::lock_guard lock(mutex);
   std::erase_if(known, [](const auto& one) { return one.second.expired(); });
   std::weak_ptr<const RowWeights>& one = known[key];
@@ -85,19 +92,29 @@ void RowWeights::multiply_rows(const float* const* const x, float* const* const 
 void RowWeights::multiply(const float* const x, float* const out) const {
   constexpr std::int64_t least_bytes = std::int64_t{128} << 10; // from about here on a thread pays
   const std::int64_t grain = std::max<std::int64_t>(1, least_bytes / row_bytes_);
+  const int threads = at::get_num_threads();
   const LockstepMember* const member = LockstepMember::current();
-  const Lockstep::Offer* const other =
-      member == nullptr ? nullptr : member->lockstep().meet(member->side(), {this, x, out});
-  const std::array<const float*, 2> inputs{x, other == nullptr ? nullptr : other->x};
-  const std::array<float*, 2> results{out, other == nullptr ? nullptr : other->out};
-  const std::int64_t half = outputs_ / 2;
-  const std::int64_t first = other != nullptr && member->side() == 1 ? half : 0;
-  const std::int64_t last = other != nullptr && member->side() == 0 ? half : outputs_;
-  run_on_team(
-      at::get_num_threads(), last - first, grain, [&](const std::int64_t begin, const std::int64_t end) {
-        multiply_rows(inputs.data(), results.data(), other == nullptr ? 1 : 2, first + begin, first + end);
-      });
-  if (member != nullptr) member->lockstep().finish(member->side());
+  if (member == nullptr) {
+    run_on_team(threads, outputs_, grain, [&](const std::int64_t begin, const std::int64_t end) {
+      multiply_rows(&x, &out, 1, begin, end);
+    });
+    return;
+  }
+  // Whatever may throw comes before meet().
+  std::array<const float*, 2> inputs{x, nullptr};
+  std::array<float*, 2> results{out, nullptr};
+  std::int64_t first = 0, last = outputs_;
+  const ThreadTeam::Work work = [&](const std::int64_t begin, const std::int64_t end) {
+    multiply_rows(inputs.data(), results.data(), inputs[1] == nullptr ? 1 : 2, first + begin, first + end);
+  };
+  start_team(threads);
+  if (const Lockstep::Offer* const other = member->lockstep().meet(member->side(), {this, x, out})) {
+    inputs[1] = other->x;
+    results[1] = other->out;
+    (member->side() == 0 ? last : first) = outputs_ / 2;
+  }
+  run_on_team(threads, last - first, grain, work);
+  member->lockstep().finish(member->side());
 }
 
 } // namespace hydrascope

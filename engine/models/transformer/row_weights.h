@@ -22,7 +22,6 @@ public:
   // adapter, share the copy while one of them has it.
   static std::shared_ptr<const RowWeights> of(const std::vector<at::Tensor>& weights);
 
-  std::int64_t outputs() const { return outputs_; } // Σ out_i
   // out (Σ out_i) = W x of a row x (in), both float32, summed in float32, by LibTorch's number of threads. In
   // lockstep with another thread (lockstep.h) that multiplies by the same weights each computes a part of
   // both products: the weights are read once, the results are the same.

@@ -174,14 +174,9 @@ std::vector<TrainingOption> make_training_options() {
        .section = Section::output,
        .access = field([](OfDistillation auto& request) -> auto& { return request.start; }),
        .help =
-           "start from the maps of this adapter, of the kernel or of one with the same maps (hedgehog's for "
-           "hedgehog-window)",
-       .advanced = true,
-       .label = "Start from",
-       .tooltip =
-           "An adapter whose maps are trained further. They may be another kernel's, if their names and "
-           "shapes\nare the same: hedgehog's for hedgehog-window. Left empty: the kernel's initial maps.",
-       .hint = "the initial maps"},
+           "start from this adapter's maps; another kernel's fit if names and shapes match (hedgehog's for "
+           "hedgehog-softmax)",
+       .advanced = true},
       {.key = "validation",
        .flags = "--validation",
        .section = Section::data,

@@ -128,7 +128,7 @@ struct DistillRequest {
   // Whether the learning rate decays to 0 along a cosine; in the paper it is constant.
   bool cosine = false;
   // An adapter whose maps the training starts from, in place of the kernel's initial ones: of this kernel or
-  // of another whose maps have the same names and shapes (hedgehog's for hedgehog-window); empty: none.
+  // of another whose maps have the same names and shapes (hedgehog's for hedgehog-softmax); empty: none.
   std::filesystem::path start;
 };
 

@@ -14,14 +14,13 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
-#include "engine/base/safetensors.h"
 #include "engine/measure/teacher_forced_runs.h"
-#include "engine/models/transformer/checkpoint.h"
 #include "engine/run/pass.h"
 #include "engine/run/run.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/loop/loop.h"
 #include "engine/training/tasks/distill_data.h"
+#include "engine/training/tasks/start_maps.h"
 
 namespace hydrascope {
 namespace training {
@@ -110,7 +109,12 @@ public:
             value.detach()
                 .to(prepared_.model->device(), at::kFloat, false, /*copy=*/true)
                 .requires_grad_(true);
-    if (!request.start.empty()) start_from(request.start);
+    if (!request.start.empty()) {
+      std::vector<KernelParameters> layers;
+      for (int layer = 0; layer < info.layers; ++layer) layers.push_back(parameters_of(layer));
+      set_start_maps(request.start, *kernel_, layers);
+      start_hash_ = sha256_of_file(request.start).substr(0, 12);
+    }
     groups_ = info.heads;
     for (const auto& [name, value] : leaves_) groups_ = std::min(groups_, value.size(0));
   }
@@ -258,27 +262,7 @@ private:
     return make_kernel(spec);
   }
 
-  // Sets the leaves to the maps of an adapter, whose names are kernel.LAYER.KERNEL.NAME.
-  void start_from(const std::filesystem::path& file) {
-    const at::NoGradGuard no_gradients;
-    const SafetensorsFile maps = SafetensorsFile::open(file);
-    for (int layer = 0; layer < prepared_.model->info().layers; ++layer)
-      for (const auto& [name, value] : parameters_of(layer)) {
-        const auto found = std::ranges::find_if(maps.tensors(), [&](const auto& map) {
-          return map.first.starts_with(fmt::format("kernel.{}.", layer)) && map.first.ends_with("." + name) &&
-                 value.sizes() == at::IntArrayRef(map.second.shape);
-        });
-        if (found == maps.tensors().end())
-          throw UsageError(
-              "--start " + file.string(),
-              fmt::format("has no {} of layer {} with the shape {}", name, layer, c10::str(value.sizes())),
-              "name an adapter with maps as this kernel's, of all layers of this model");
-        at::Tensor(value).copy_(tensor_of(found->second, maps));
-      }
-  }
-  std::string start_text() const {
-    return request_.start.empty() ? "" : " from " + request_.start.filename().string();
-  }
+  std::string start_text() const { return start_hash_.empty() ? "" : " from " + start_hash_; }
 
   // Copies the maps of a group of heads from the leaves; groups are counted over all layers. The first axis
   // of every map is the head, of keys the key/value head.
@@ -358,6 +342,7 @@ private:
   std::unique_ptr<DistillData> data_;
   std::vector<Items> train_, validation_; // batches of versions
   NamedTensors leaves_;
+  std::string start_hash_;          // of the adapter that it starts from; empty: none
   std::int64_t groups_ = 1;         // of heads of a layer that share maps: key/value heads
   std::vector<std::int64_t> order_; // of the batches of epoch_
   std::uint64_t epoch_ = 0;

@@ -276,8 +276,7 @@ Row based_row(const std::string& spec, std::int64_t w) {
 Row hybrid_row(const std::string& spec, std::int64_t w, const std::string& key_side) {
   const LogMap map = [key_side](const at::Tensor& x, bool is_query, const KernelParameters& parameters,
                                 const at::Tensor&) {
-    const at::Tensor y = projected(x, is_query ? "query_map" : key_side, parameters);
-    return at::cat({y, -y}, -1);
+    return projected(x, is_query ? "query_map" : key_side, parameters);
   };
   return {spec, true,
           [w, map](const AttentionInput& input, const KernelParameters& parameters, const at::Tensor& g) {

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
@@ -17,6 +18,7 @@
 
 #include "engine/base/lockstep.h"
 #include "engine/models/transformer/cpu/row.h"
+#include "engine/models/transformer/row_weights.h"
 
 namespace hydrascope {
 namespace {
@@ -172,35 +174,45 @@ TEST(LinearOfARow, ReadsFewerBytesWhereThatChangesNoWeight) {
   }
 }
 
-// Two threads in lockstep, of which one has another layer between and one ends before the other.
+// Two threads in lockstep, each with a team, of which one has another layer or one more at times, and the
+// other ends first.
 TEST(LinearOfARow, IsTheSameInLockstep) {
+  const at::NoGradGuard no_gradients;
   at::Generator generator = at::detail::createCPUGenerator(4);
-  const at::Tensor first = at::randn({301, 64}, generator), second = at::randn({64, 301}, generator),
-                   other = at::randn({64, 301}, generator), x = at::randn({2, 1, 64}, generator);
-  const Linear shared({{first, {}}}), of_both({{second, {}}}), of_one({{other, {}}});
-  constexpr int steps = 50;
-  const auto run = [&](const std::int64_t side) { // side 0 leaves after half of the steps
-    const at::NoGradGuard no_gradients;
-    at::Tensor row = x[side];
+  const auto draw = [&](const std::int64_t out, const std::int64_t in) {
+    return at::randn({out, in}, generator);
+  };
+  const at::Tensor x = draw(2, 301);
+  const Linear shared({{draw(1001, 301), {}}, {draw(6, 301), {}}}), of_both({{draw(301, 1001), {}}}),
+      of_one({{draw(301, 1001), {}}});
+  constexpr int steps = 60;
+  const auto run = [&](const std::int64_t side) {
+    at::Tensor row = x.slice(0, side, side + 1);
     for (int step = 0; step < (side == 0 ? steps / 2 : steps); ++step) {
-      const at::Tensor inner = shared(row);
+      const at::Tensor inner = at::tanh(shared.split(row).front());
+      if (side == 1 && step % 5 == 4) of_one(inner);
       row = at::tanh((side == 1 && step % 3 == 0 ? of_one : of_both)(inner));
     }
     return row;
   };
   const at::Tensor alone[2] = {run(0), run(1)};
-  for (int repeat = 0; repeat < 20; ++repeat) {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(3);
+  for (int repeat = 0; repeat < 10; ++repeat) {
     Lockstep lockstep;
     at::Tensor results[2];
-    std::vector<std::thread> threads;
+    std::vector<std::thread> members;
     for (const int side : {0, 1})
-      threads.emplace_back([&, side] {
-        const LockstepMember member(lockstep, side);
+      members.emplace_back([&, side] {
+        const at::NoGradGuard none;
+        LockstepMember member(lockstep, side);
+        member.enter();
         results[side] = run(side);
       });
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& member : members) member.join();
     for (const int side : {0, 1}) EXPECT_TRUE(at::equal(results[side], alone[side])) << side;
   }
+  at::set_num_threads(threads);
 }
 
 // Layers of the same tensors share what is made of them.
@@ -210,6 +222,7 @@ TEST(LinearOfARow, SharesTheCopyOfItsWeights) {
   EXPECT_EQ(RowWeights::of({weights}), one);
   EXPECT_NE(RowWeights::of({others}), one);
   EXPECT_NE(RowWeights::of({weights, others}), one);
+  EXPECT_NE(RowWeights::of({weights.narrow(0, 0, 2)}), one); // the same address
 }
 
 } // namespace

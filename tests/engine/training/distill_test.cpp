@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <numeric>
+#include <utility>
 
 #include <ATen/TensorOperators.h>
 #include <gmock/gmock.h>
@@ -128,19 +130,32 @@ TEST(Distill, StartsFromOtherMaps) {
   const ToyFolder folder;
   DistillRequest request = toy_distillation(folder);
   const TrainingOutcome first = distill(request);
+  ASSERT_GT(first.before.divergence - first.held_out.divergence, 0.01);
   request.start = request.settings.output;
   request.settings.output = folder / "more.safetensors";
   const TrainingOutcome more = distill(request);
   EXPECT_NEAR(more.before.divergence, first.held_out.divergence, 1e-3) << "float16";
   EXPECT_LT(more.held_out.divergence, first.held_out.divergence);
 
-  // Those of another kernel with as many numbers, and none.
+  // Another kernel's maps of the same shapes.
   request.kernel = {"hedgehog-softmax"};
   request.settings.output = folder / "other.safetensors";
-  EXPECT_NE(distill(request).before.divergence, more.before.divergence);
+  const double from_others = distill(request).before.divergence;
+  const std::filesystem::path start = std::exchange(request.start, {});
+  EXPECT_GT(std::abs(distill(request).before.divergence - from_others), 0.01);
+
+  // A file without maps; another start where a training goes on.
   request.start = request.settings.model_folder / "model.safetensors";
   EXPECT_THAT([&] { distill(request); },
-              ::testing::ThrowsMessage<UsageError>(HasSubstr("of layer 0 with the shape")));
+              ::testing::ThrowsMessage<UsageError>(HasSubstr("has no maps whose names")));
+  request.start = start;
+  request.settings.output = folder / "stopped.safetensors";
+  std::stop_source source;
+  source.request_stop();
+  EXPECT_TRUE(distill(request, {}, source.get_token()).stopped);
+  request.settings.resume = true;
+  request.start = folder / "other.safetensors";
+  EXPECT_THROW(distill(request), UsageError);
 }
 
 TEST(Distill, RefusesToResumeWhatIsNotTheSame) {

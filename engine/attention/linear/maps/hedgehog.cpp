@@ -122,8 +122,8 @@ RegistryEntry trained_kernel(KernelInfo info, bool negation) {
 
 } // namespace
 
-std::unique_ptr<FeatureMap> hedgehog_map(const KernelSpec& spec) {
-  return std::make_unique<TrainedHedgehog>(projection_form(spec), true);
+std::unique_ptr<FeatureMap> hedgehog_exp_map(const KernelSpec& spec) {
+  return std::make_unique<TrainedHedgehog>(projection_form(spec), false);
 }
 
 RegistryEntry hedgehog_kernel() {

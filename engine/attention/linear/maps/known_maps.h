@@ -7,8 +7,8 @@
 
 namespace hydrascope {
 
-// φ(x) = [exp y, exp −y], y = x·W + b: kernel `hedgehog`. Reads `shared=` and `bias=`. Throws UsageError.
-std::unique_ptr<FeatureMap> hedgehog_map(const KernelSpec& spec);
+// φ(x) = exp y, y = x·W + b: kernel `hedgehog-exp`. Reads `shared=` and `bias=`. Throws UsageError.
+std::unique_ptr<FeatureMap> hedgehog_exp_map(const KernelSpec& spec);
 // φ(q)·φ(k) = 1 + s + s²/2, s = q·k/√d: kernel `taylor`.
 std::unique_ptr<FeatureMap> taylor_map();
 
