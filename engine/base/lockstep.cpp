@@ -22,7 +22,10 @@ void set(std::atomic<std::uint32_t>& counter, const std::uint32_t value) {
   counter.notify_one();
 }
 
-thread_local const LockstepMember* current_member = nullptr;
+const LockstepMember*& current_member() {
+  thread_local const LockstepMember* member = nullptr;
+  return member;
+}
 
 } // namespace
 
@@ -30,15 +33,17 @@ const Lockstep::Offer* Lockstep::meet(const int side, const Offer& offer) {
   Side& own = sides_.at(static_cast<std::size_t>(side));
   const Side& other = sides_.at(static_cast<std::size_t>(1 - side));
   const std::uint32_t before = own.reached.load(std::memory_order_relaxed);
-  wait_for(other.finished, before); // it may still read the last offer
-  own.offer = offer;
-  set(own.reached, before + 1);
-  if (other.reached.load(std::memory_order_acquire) < before + 1) {
+  const auto wait = [&](const std::atomic<std::uint32_t>& counter, const std::uint32_t least) {
+    if (counter.load(std::memory_order_acquire) >= least) return;
     const auto start = std::chrono::steady_clock::now();
-    wait_for(other.reached, before + 1);
+    wait_for(counter, least);
     own.ms_waited +=
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  }
+  };
+  wait(other.finished, before); // it may still read the last offer
+  own.offer = offer;
+  set(own.reached, before + 1);
+  wait(other.reached, before + 1);
   own.common = other.reached.load(std::memory_order_acquire) != gone && other.offer.key == offer.key;
   return own.common ? &other.offer : nullptr;
 }
@@ -61,10 +66,10 @@ bool Lockstep::left(const int side) const {
 }
 
 LockstepMember::~LockstepMember() {
-  if (current_member == this) current_member = nullptr;
+  if (current_member() == this) current_member() = nullptr;
   lockstep_->leave(side_);
 }
-void LockstepMember::enter() { current_member = this; }
-const LockstepMember* LockstepMember::current() { return current_member; }
+void LockstepMember::enter() { current_member() = this; }
+const LockstepMember* LockstepMember::current() { return current_member(); }
 
 } // namespace hydrascope

@@ -103,21 +103,25 @@ void ThreadTeam::run(const std::int64_t count, const std::int64_t grain, const W
 
 namespace {
 
-thread_local std::unique_ptr<ThreadTeam> own_team;
+std::unique_ptr<ThreadTeam>& own_team() {
+  thread_local std::unique_ptr<ThreadTeam> team;
+  return team;
+}
 
 } // namespace
 
 void start_team(const int threads) {
-  if (threads == 1 || (own_team != nullptr && own_team->threads() == threads)) return;
-  own_team.reset();
-  own_team = std::make_unique<ThreadTeam>(threads);
+  std::unique_ptr<ThreadTeam>& team = own_team();
+  if (threads == 1 || (team != nullptr && team->threads() == threads)) return;
+  team.reset();
+  team = std::make_unique<ThreadTeam>(threads);
 }
 
 void run_on_team(const int threads, const std::int64_t count, const std::int64_t grain,
                  const ThreadTeam::Work& work) {
   if (threads == 1 || count < 2 * grain) return work(0, count);
   start_team(threads);
-  own_team->run(count, grain, work);
+  own_team()->run(count, grain, work);
 }
 
 } // namespace hydrascope
