@@ -10,13 +10,6 @@ namespace {
 
 constexpr std::uint32_t gone = std::numeric_limits<std::uint32_t>::max();
 
-// Returns once the counter is at least `least`.
-void wait_for(const std::atomic<std::uint32_t>& counter, const std::uint32_t least) {
-  for (std::uint32_t now = counter.load(std::memory_order_acquire); now < least;
-       now = counter.load(std::memory_order_acquire))
-    wait_for_change(counter, now);
-}
-
 void set(std::atomic<std::uint32_t>& counter, const std::uint32_t value) {
   counter.store(value); // in one order with notify_one()'s look at who waits
   counter.notify_one();
@@ -29,21 +22,24 @@ const LockstepMember*& current_member() {
 
 } // namespace
 
+// Returns once the counter is at least `least`.
+void Lockstep::wait(Side& own, const std::atomic<std::uint32_t>& counter, const std::uint32_t least) {
+  std::uint32_t now = counter.load(std::memory_order_acquire);
+  if (now >= least) return;
+  const auto start = std::chrono::steady_clock::now();
+  for (; now < least; now = counter.load(std::memory_order_acquire)) wait_for_change(counter, now);
+  own.ms_waited +=
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
 const Lockstep::Offer* Lockstep::meet(const int side, const Offer& offer) {
   Side& own = sides_.at(static_cast<std::size_t>(side));
   const Side& other = sides_.at(static_cast<std::size_t>(1 - side));
   const std::uint32_t before = own.reached.load(std::memory_order_relaxed);
-  const auto wait = [&](const std::atomic<std::uint32_t>& counter, const std::uint32_t least) {
-    if (counter.load(std::memory_order_acquire) >= least) return;
-    const auto start = std::chrono::steady_clock::now();
-    wait_for(counter, least);
-    own.ms_waited +=
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  };
-  wait(other.finished, before); // it may still read the last offer
+  wait(own, other.finished, before); // it may still read the last offer
   own.offer = offer;
   set(own.reached, before + 1);
-  wait(other.reached, before + 1);
+  wait(own, other.reached, before + 1);
   own.common = other.reached.load(std::memory_order_acquire) != gone && other.offer.key == offer.key;
   return own.common ? &other.offer : nullptr;
 }
@@ -52,7 +48,7 @@ void Lockstep::finish(const int side) {
   Side& own = sides_.at(static_cast<std::size_t>(side));
   const std::uint32_t step = own.reached.load(std::memory_order_relaxed);
   set(own.finished, step);
-  if (own.common) wait_for(sides_.at(static_cast<std::size_t>(1 - side)).finished, step);
+  if (own.common) wait(own, sides_.at(static_cast<std::size_t>(1 - side)).finished, step);
 }
 
 void Lockstep::leave(const int side) {

@@ -29,7 +29,7 @@ public:
   void leave(int side);
 
   bool left(int side) const; // any thread
-  // How long meet() of this side has waited so far, in milliseconds. By its own thread.
+  // How long this side has waited for the other so far, in milliseconds. By its own thread.
   double ms_waited(int side) const { return sides_.at(static_cast<std::size_t>(side)).ms_waited; }
 
 private:
@@ -39,6 +39,8 @@ private:
     bool common = false; // the step
     double ms_waited = 0;
   };
+  static void wait(Side& own, const std::atomic<std::uint32_t>& counter, std::uint32_t least);
+
   std::array<Side, 2> sides_;
 };
 
