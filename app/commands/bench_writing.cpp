@@ -69,8 +69,8 @@ void run_write(WriteOptions options) {
   editor.emit(StartWriting{});
   session.frame();
   const Writing& written = editor.writing;
-  std::optional<std::chrono::steady_clock::time_point>
-      began; // of the first tokens on: before, the prompt is read
+  // From the first tokens on: before, the prompts are read.
+  std::optional<std::chrono::steady_clock::time_point> began;
   session.until([&] {
     const bool both = !written.sides[0].tokens.empty() && (written.alike || !written.sides[1].tokens.empty());
     if (both && !began) began = std::chrono::steady_clock::now();

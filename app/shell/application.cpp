@@ -139,8 +139,7 @@ bool Application::wait(double seconds) {
     return editor_->frame_requests().now || !editor_->commands().empty() ||
            editor_->revision() != drawn_revision_;
   };
-  // While text is written the frames that settle a change are the thirty: each takes its time from the
-  // tokens.
+  // While text is written, thirty frames per second are enough: more would slow the tokens.
   if ((redraw_ > 0 && !editor_->writing.running) || changed()) next = 0;
   const double now = seconds_now();
   double until = next;

@@ -21,7 +21,7 @@ void pause() {
 
 void count_up(std::atomic<std::uint32_t>& counter) {
   counter.fetch_add(1, std::memory_order_release);
-  counter.notify_one(); // no system call where nobody sleeps
+  counter.notify_one(); // a system call only if the other thread sleeps
 }
 
 } // namespace

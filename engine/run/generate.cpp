@@ -67,26 +67,23 @@ float largest_of(const std::span<const float> logits) {
   return defined ? largest : std::numeric_limits<float>::quiet_NaN();
 }
 
-// log softmax(logits) of one.
-double log_probability(const std::span<const float> logits, const std::int64_t index) {
-  const auto largest = static_cast<double>(largest_of(logits));
+// log softmax(logits) of one; `largest` of them.
+double log_probability(const std::span<const float> logits, const double largest, const std::int64_t index) {
   double sum = 0;
   for (const float x : logits) sum += std::exp(static_cast<double>(x) - largest);
   return static_cast<double>(logits[static_cast<std::size_t>(index)]) - largest - std::log(sum);
 }
 
-// The index of the next token from logits (V) on the CPU.
-std::int64_t chosen(const at::Tensor& logits, const Sampling& sampling, const std::int64_t position) {
-  const std::span<const float> values = values_of(logits);
-  if (sampling.temperature <= 0) return std::ranges::max_element(values) - values.begin();
-  const auto largest = static_cast<double>(largest_of(values));
+// The index of the next token from logits (V), of which `largest` is the largest.
+std::int64_t chosen(const std::span<const float> logits, const double largest, const Sampling& sampling,
+                    const std::int64_t position) {
+  if (sampling.temperature <= 0) return std::ranges::max_element(logits) - logits.begin();
   std::vector<double> shares; // not normalised
-  shares.reserve(values.size());
-  for (const float x : values)
+  shares.reserve(logits.size());
+  for (const float x : logits)
     shares.push_back(std::exp((static_cast<double>(x) - largest) / sampling.temperature));
-  // A heap, since few tokens have most of the probability: those from the likeliest on, equal ones in their
-  // order.
-  std::vector<std::size_t> heap(values.size()), likeliest;
+  // A heap: usually few tokens are needed. Ties go to the lower index.
+  std::vector<std::size_t> heap(logits.size()), likeliest;
   std::iota(heap.begin(), heap.end(), std::size_t{0});
   const auto comes_later = [&](const std::size_t a, const std::size_t b) {
     return shares[a] != shares[b] ? shares[a] < shares[b] : a > b;
@@ -166,7 +163,8 @@ struct Generation::State {
 
   void read(const at::Tensor& ids, const std::stop_token& stop) {
     logits = decoder->read(ids, stop).to(at::kCPU).contiguous();
-    if (!std::isfinite(largest_of(values_of(logits)))) check_finite(logits, decoder->model());
+    largest = static_cast<double>(largest_of(values_of(logits)));
+    if (!std::isfinite(largest)) check_finite(logits, decoder->model());
     outcome.state_bytes = decoder->state_bytes();
   }
 
@@ -182,11 +180,11 @@ struct Generation::State {
     const auto start = Clock::now();
     const double waited = ms_waited();
     const Model& model = decoder->model();
-    const std::int64_t id = chosen(logits, request.sampling, decoder->tokens());
+    const std::int64_t id = chosen(values_of(logits), largest, request.sampling, decoder->tokens());
     if (request.stop_at_end && model.ends_text(id)) return end("end of text");
     GeneratedToken token{.id = static_cast<int>(id),
                          .text = model.output_label(id),
-                         .logprob = log_probability(values_of(logits), id)};
+                         .logprob = log_probability(values_of(logits), largest, id)};
     outcome.text += writer->add(id);
     const bool stopped = cut_at(outcome.text, request.stop);
     const bool full = decoder->tokens() >= model.info().max_tokens;
@@ -201,7 +199,8 @@ struct Generation::State {
   GenerateRequest request;
   Placement placement;
   std::optional<DecodingRun> decoder;
-  at::Tensor logits; // (V) float32 on the CPU, after the last token
+  at::Tensor logits;  // (V) float32 on the CPU, after the last token
+  double largest = 0; // of the logits
   std::unique_ptr<TokenStream> writer;
   GenerateOutcome outcome;
 };

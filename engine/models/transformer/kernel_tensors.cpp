@@ -51,6 +51,13 @@ KernelParameters KernelTensors::find(int layer, const KernelSpec& kernel) const 
   return {};
 }
 
+std::vector<std::string> KernelTensors::kernels(const int layer) const {
+  std::vector<std::string> names;
+  if (const auto of_layer = layers_.find(layer); of_layer != layers_.end())
+    for (const auto& [kernel, parameters] : of_layer->second) names.push_back(kernel);
+  return names;
+}
+
 void KernelTensors::add_to(std::map<std::string, at::Tensor>& tensors) const {
   for (const auto& [layer, kernels] : layers_)
     for (const auto& [kernel, parameters] : kernels)

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -17,6 +18,8 @@ public:
   void adopt(const std::string& name, const at::Tensor& value, const ModelInfo& model);
   // A kernel's parameters in a layer; empty if there are none.
   KernelParameters find(int layer, const KernelSpec& kernel) const;
+  // The kernels that have parameters in a layer, as the adapters name them.
+  std::vector<std::string> kernels(int layer) const;
   // Adds all under their names.
   void add_to(std::map<std::string, at::Tensor>& tensors) const;
 

@@ -94,12 +94,6 @@ void RowWeights::multiply(const float* const x, float* const out) const {
   const std::int64_t grain = std::max<std::int64_t>(1, least_bytes / row_bytes_);
   const int threads = at::get_num_threads();
   const LockstepMember* const member = LockstepMember::current();
-  if (member == nullptr) {
-    run_on_team(threads, outputs_, grain, [&](const std::int64_t begin, const std::int64_t end) {
-      multiply_rows(&x, &out, 1, begin, end);
-    });
-    return;
-  }
   // Whatever may throw comes before meet().
   std::array<const float*, 2> inputs{x, nullptr};
   std::array<float*, 2> results{out, nullptr};
@@ -107,14 +101,16 @@ void RowWeights::multiply(const float* const x, float* const out) const {
   const ThreadTeam::Work work = [&](const std::int64_t begin, const std::int64_t end) {
     multiply_rows(inputs.data(), results.data(), inputs[1] == nullptr ? 1 : 2, first + begin, first + end);
   };
-  start_team(threads);
-  if (const Lockstep::Offer* const other = member->lockstep().meet(member->side(), {this, x, out})) {
-    inputs[1] = other->x;
-    results[1] = other->out;
-    (member->side() == 0 ? last : first) = outputs_ / 2;
+  if (member != nullptr) {
+    start_team(threads);
+    if (const Lockstep::Offer* const other = member->lockstep().meet(member->side(), {this, x, out})) {
+      inputs[1] = other->x;
+      results[1] = other->out;
+      (member->side() == 0 ? last : first) = outputs_ / 2;
+    }
   }
   run_on_team(threads, last - first, grain, work);
-  member->lockstep().finish(member->side());
+  if (member != nullptr) member->lockstep().finish(member->side());
 }
 
 } // namespace hydrascope

@@ -18,8 +18,8 @@ at::ScalarType row_type(const at::Tensor& weights);
 class RowWeights {
 public:
   // Of projections (out_i,in) of the same input, float32 or bfloat16, contiguous on the CPU. Copies them
-  // where row_type() is another type; layers of the same tensors, as those of two models that differ in an
-  // adapter, share the copy while one of them has it.
+  // where row_type() is another type. Layers with the same tensors, as of two models that differ in an
+  // adapter, share one copy. The tensors must not change afterwards.
   static std::shared_ptr<const RowWeights> of(const std::vector<at::Tensor>& weights);
 
   // out (Σ out_i) = W x of a row x (in), both float32, summed in float32, by LibTorch's number of threads. In

@@ -112,7 +112,7 @@ public:
     if (!request.start.empty()) {
       std::vector<KernelParameters> layers;
       for (int layer = 0; layer < info.layers; ++layer) layers.push_back(parameters_of(layer));
-      set_start_maps(request.start, *kernel_, layers);
+      set_start_maps(request.start, kernel_->spec(), info, layers);
       start_hash_ = sha256_of_file(request.start).substr(0, 12);
     }
     groups_ = info.heads;
