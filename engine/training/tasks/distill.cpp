@@ -6,9 +6,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/masked_fill.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -20,73 +18,12 @@
 #include "engine/training/data/sampling.h"
 #include "engine/training/loop/loop.h"
 #include "engine/training/tasks/distill_data.h"
+#include "engine/training/tasks/distillation_loss.h"
 #include "engine/training/tasks/start_maps.h"
 
 namespace hydrascope {
 namespace training {
 namespace {
-
-// The floor of weights inside logarithms, as in kernels.md for the divergence.
-constexpr double smallest_weight = 1e-12;
-
-// The input of the first tokens of causal attention, to which those behind them do not matter.
-AttentionInput first_tokens(const AttentionInput& whole, const std::int64_t count) {
-  AttentionInput first = whole;
-  for (at::Tensor* x : {&first.q, &first.k, &first.v}) *x = x->slice(2, 0, count);
-  if (whole.layer_input.defined()) first.layer_input = whole.layer_input.slice(1, 0, count);
-  if (whole.mask.defined()) first.mask = whole.mask.slice(1, 0, count);
-  return first;
-}
-
-struct LayerLoss {
-  at::Tensor cross_entropy; // (H), summed over real rows
-  at::Tensor entropy;       // (H), of softmax's weights: the difference is the divergence
-};
-
-// Of some rows of the weights. With `gradients` adds those of the loss over `all_rows`, which are known: −p/w
-// for softmax's weight p and the kernel's w.
-LayerLoss loss_of_rows(const AttentionInput& input, const at::Tensor& rows, const Kernel& softmax,
-                       const Kernel& kernel, const KernelParameters& parameters, const double all_rows,
-                       const Gradients* const gradients) {
-  at::Tensor weights;
-  {
-    const at::AutoGradMode needed(gradients != nullptr);
-    weights = kernel.weights(input, parameters, rows);
-  }
-  const at::NoGradGuard no_gradients;
-  const at::Tensor target = softmax.weights(input, {}, rows);
-  at::Tensor floored = weights.detach().clamp_min(smallest_weight);
-  if (gradients != nullptr) {
-    const at::Tensor gradient = target / (floored * -all_rows);
-    gradients->through(weights, gradient.masked_fill_(weights.detach() < smallest_weight, 0));
-  }
-  // Rows of padding are 0 in `target` and add nothing.
-  const auto over_rows = [](const at::Tensor& product) { return product.sum({0, 2, 3}).neg_(); };
-  return {over_rows(floored.log_().mul_(target)),
-          over_rows(target.clamp_min(smallest_weight).log_().mul_(target))};
-}
-
-// Causal rows in tiles with the keys up to them: half of the weights are 0, and the rest stays in the cache.
-LayerLoss layer_loss(const AttentionInput& input, const Kernel& softmax, const Kernel& kernel,
-                     const KernelParameters& parameters, const double all_rows,
-                     const Gradients* const gradients) {
-  constexpr std::int64_t tile = 64;
-  const auto options = input.q.options().dtype(at::kLong);
-  const auto of_rows = [&](const AttentionInput& own, const at::Tensor& rows) {
-    return loss_of_rows(own, rows, softmax, kernel, parameters, all_rows, gradients);
-  };
-  if (!input.causal || !input.q.is_cpu())
-    return of_rows(input, input.queries > 0 ? at::arange(input.queries, options) : at::Tensor());
-  LayerLoss sum;
-  const std::int64_t tokens = input.q.size(2);
-  for (std::int64_t first = 0; first < tokens; first += tile) {
-    const std::int64_t last = std::min(tokens, first + tile);
-    const LayerLoss part = of_rows(first_tokens(input, last), at::arange(first, last, options));
-    sum.cross_entropy = first > 0 ? sum.cross_entropy + part.cross_entropy : part.cross_entropy;
-    sum.entropy = first > 0 ? sum.entropy + part.entropy : part.entropy;
-  }
-  return sum;
-}
 
 class Distillation final : public TrainingTask {
 public:
@@ -142,7 +79,7 @@ public:
 
   // A layer's loss is differentiated while the model runs, as it depends on the maps of this layer alone: no
   // more than one layer's weights exist at once.
-  at::Tensor loss(const std::int64_t step, const Gradients& gradients) override {
+  at::Tensor loss(const std::int64_t step, const Gradients&) override {
     const std::int64_t count = steps_per_epoch();
     const auto epoch = static_cast<std::uint64_t>(step / count);
     if (order_.empty() || epoch != epoch_) {
@@ -154,7 +91,7 @@ public:
     Sums sums = no_sums();
     for (const Items& part : own_parts(batch, settings_))
       visit(part, [&](const int layer, const AttentionInput& input) {
-        add(layer_loss(input, *softmax_, *kernel_, parameters_of(layer), rows, &gradients), layer, sums);
+        add(distillation_loss(input, *softmax_, *kernel_, parameters_of(layer), rows), layer, sums);
       });
     const at::Tensor divergence = ((sums.cross_entropy - sums.entropy) / rows).to(at::kDouble);
     return at::cat({sums.cross_entropy.mean().to(at::kDouble).view(1) / rows, divergence.view(-1)});
@@ -172,7 +109,7 @@ public:
       Sums part = no_sums();
       for (const Items& own : own_parts(batch, settings_))
         visit(own, [&](const int layer, const AttentionInput& input) {
-          add(layer_loss(input, *softmax_, *kernel_, parameters_of(layer), 1, nullptr), layer, part);
+          add(distillation_loss(input, *softmax_, *kernel_, parameters_of(layer), 0), layer, part);
         });
       const double each = static_cast<double>(batch.size()) / static_cast<double>(rows_of(batch));
       const at::Tensor read =
@@ -318,7 +255,7 @@ private:
     const auto options = at::TensorOptions(at::kFloat).device(prepared_.model->device());
     return {at::zeros({info.layers, info.heads}, options), at::zeros({info.layers, info.heads}, options)};
   }
-  static void add(const LayerLoss& loss, const int layer, Sums& sums) {
+  static void add(const DistillationLoss& loss, const int layer, Sums& sums) {
     sums.cross_entropy.select(0, layer).add_(loss.cross_entropy);
     sums.entropy.select(0, layer).add_(loss.entropy);
   }
