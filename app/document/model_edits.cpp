@@ -40,11 +40,9 @@ void set_kernel_parameter(Editor& editor, int layer, const std::string& paramete
             : fmt::format("Layer {}: {} as by default", layer, parameter),
       [&](Document& document) {
         change_kernels(edited_schedule(document), layer, everywhere, [&](KernelSpec& kernel) {
-          if (value) {
-            kernel.parameters[parameter] = *value;
-          } else {
-            kernel.parameters.erase(parameter);
-          }
+          kernel.parameters.erase(parameter);
+          if (value) kernel.parameters[parameter] = *value;
+          kernel = parse_kernel_spec(kernel.text()); // without what is as by default
         });
       },
       gesture);

@@ -190,6 +190,12 @@ KernelSpec parse_kernel_spec(std::string_view text, std::string_view option) {
         throw UsageError(option, fmt::format("{} is given twice in \"{}\"", key, whole), "give it once");
     }
   }
+  // `hedgehog-window:w=64` is `hedgehog-window`, and trained maps of the one are those of the other. The
+  // seed's default is the command's --seed.
+  std::erase_if(spec.parameters, [&](const auto& given) {
+    const ParameterInfo* const parameter = entry.info.parameter(given.first);
+    return parameter != nullptr && given.first != "seed" && parameter->initial == given.second;
+  });
   if (entry.resolve) spec = entry.resolve(spec);
   entry.make(spec); // rejects invalid values before any model is loaded
   return spec;

@@ -88,6 +88,12 @@ TEST(KernelList, AnItemWithAnEqualSignContinuesTheOneBefore) {
   EXPECT_THROW(parse_kernel_list("softmax,,elu"), UsageError);
 }
 
+TEST(KernelSpec, LeavesOutWhatIsAsByDefault) {
+  EXPECT_EQ(parse_kernel_spec("hedgehog-window:w=64"), parse_kernel_spec("hedgehog-window"));
+  EXPECT_EQ(parse_kernel_spec("hedgehog-window:w=32,shared=0").text(), "hedgehog-window:w=32");
+  EXPECT_EQ(parse_kernel_spec("performer:seed=0").text(), "performer:seed=0"); // --seed would give another
+}
+
 TEST(KernelCost, FollowsThePapersCounts) {
   const AttentionShape shape{.heads = 12, .tokens = 197, .head_width = 64};
   const auto count = [&](const char* name) {
