@@ -96,7 +96,8 @@ ordered_json speed_json(const GenerationSpeed& speed) {
           {"decode_ms_range", {speed.decode_ms_least, speed.decode_ms_most}},
           {"state_bytes", speed.state_bytes},
           {"weight_bytes", speed.weight_bytes},
-          {"share_of_bandwidth", speed.read_ms / speed.decode_ms}};
+          {"share_of_bandwidth", speed.read_ms / speed.decode_ms},
+          {"share_of_bandwidth_with_state", speed.read_all_ms / speed.decode_ms}};
 }
 
 void bench(BenchOptions& options) {
@@ -125,7 +126,8 @@ void bench(BenchOptions& options) {
     return;
   }
   std::vector<std::vector<std::string>> rows = {{"schedule", "context", "prefill tokens/s", "ms per token",
-                                                 "range", "state", "weights read", "share of bandwidth"}};
+                                                 "range", "state", "weights read", "share of bandwidth",
+                                                 "… with state"}};
   for (const GenerationSpeed& speed : outcome.speeds)
     rows.push_back({speed.schedule, std::to_string(speed.context),
                     fmt::format("{:.0f}", speed.prefill_tokens_per_second),
@@ -133,8 +135,9 @@ void bench(BenchOptions& options) {
                     fmt::format("{:.2f}–{:.2f}", speed.decode_ms_least, speed.decode_ms_most),
                     fmt::format("{:.2f} MB", static_cast<double>(speed.state_bytes) / 1e6),
                     fmt::format("{:.0f} MB", static_cast<double>(speed.weight_bytes) / 1e6),
-                    fmt::format("{:.0f} %", 100 * speed.read_ms / speed.decode_ms)});
-  print_table(rows, "lrrrrrrr");
+                    fmt::format("{:.0f} %", 100 * speed.read_ms / speed.decode_ms),
+                    fmt::format("{:.0f} %", 100 * speed.read_all_ms / speed.decode_ms)});
+  print_table(rows, "lrrrrrrrr");
   fmt::print("{} on {}, {} threads; memory is read at {:.1f} GB/s\n", outcome.dtype, outcome.device,
              outcome.threads, outcome.read_bandwidth / 1e9);
 }

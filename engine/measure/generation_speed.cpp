@@ -125,7 +125,11 @@ GenerationSpeedOutcome measure_generation_speed(
     speed.decode_ms_most = 1000 * most;
     speed.state_bytes = times[i].state_bytes;
     speed.weight_bytes = times[i].weight_bytes;
-    speed.read_ms = 1000 * static_cast<double>(speed.weight_bytes) / outcome.read_bandwidth;
+    const auto read = [&](const std::int64_t bytes) {
+      return 1000 * static_cast<double>(bytes) / outcome.read_bandwidth;
+    };
+    speed.read_ms = read(speed.weight_bytes);
+    speed.read_all_ms = read(speed.weight_bytes + speed.state_bytes);
     outcome.speeds.push_back(std::move(speed));
   }
   return outcome;

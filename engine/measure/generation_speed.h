@@ -36,6 +36,7 @@ struct GenerationSpeed {
   std::int64_t state_bytes = 0;                   // after the last token
   std::int64_t weight_bytes = 0; // that a token reads: all but the embeddings of other tokens
   double read_ms = 0;            // of reading so many bytes once, at read_bandwidth
+  double read_all_ms = 0;        // … and the state, which a token reads once, too
 };
 
 struct GenerationSpeedOutcome {

@@ -2,8 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include "engine/attention/interface/tokens.h"
 #include "engine/base/error.h"
-#include "engine/models/transformer/linear.h"
 
 namespace hydrascope {
 

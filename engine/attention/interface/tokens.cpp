@@ -6,6 +6,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/all.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/where.h>
 #include <fmt/format.h>
@@ -18,6 +19,13 @@ namespace {
 
 std::string shape_text(const at::Tensor& x) {
   return x.defined() ? fmt::format("({})", fmt::join(x.sizes().vec(), ",")) : "missing";
+}
+
+template <typename To, typename From>
+void convert(const at::Tensor& from, const at::Tensor& to) {
+  const From* const numbers = from.const_data_ptr<From>();
+  std::transform(numbers, numbers + from.numel(), to.data_ptr<To>(),
+                 [](const From& number) { return static_cast<To>(number); });
 }
 
 } // namespace
@@ -74,6 +82,30 @@ at::Tensor query_mask(const AttentionInput& input) {
 
 at::Tensor key_mask(const AttentionInput& input) {
   return input.queries == 0 ? real_mask(input) : query_mask(input).logical_not();
+}
+
+at::Tensor row_to(const at::Tensor& row, const at::ScalarType type) {
+  const at::ScalarType from = row.scalar_type();
+  if (from == type || !row.is_cpu()) return row.to(type);
+  const at::Tensor result = at::empty(row.sizes(), row.options().dtype(type));
+  constexpr std::int64_t short_row = 4096;
+  if (row.numel() <= short_row && row.is_contiguous()) {
+    if (from == at::kFloat && type == at::kBFloat16) {
+      convert<at::BFloat16, float>(row, result);
+      return result;
+    }
+    if (from == at::kBFloat16 && type == at::kFloat) {
+      convert<float, at::BFloat16>(row, result);
+      return result;
+    }
+  }
+  const at::Tensor flat = row.flatten(), to = result.flatten();
+  constexpr std::int64_t at_once = 16384; // LibTorch takes one thread for up to twice as many
+  for (std::int64_t first = 0; first < flat.numel(); first += at_once) {
+    const std::int64_t last = std::min(flat.numel(), first + at_once);
+    to.slice(0, first, last).copy_(flat.slice(0, first, last));
+  }
+  return result;
 }
 
 RealTokens real_tokens(const AttentionInput& input) {

@@ -17,6 +17,11 @@ void check_input(const AttentionInput& input);
 // The type of exponents, norms, sums and denominators: float32 for half types, else the type itself.
 at::ScalarType compute_type(at::ScalarType type);
 
+// Converts a token's row on the calling thread. LibTorch would start OpenMP's threads for a long row, and
+// these would occupy the cores of the next product; for a short one its dispatch takes longer than the
+// conversion.
+at::Tensor row_to(const at::Tensor& row, at::ScalarType type);
+
 // q, k, v in compute_type() with masked tokens replaced by 0 (by a select: masked tokens may hold NaN).
 struct RealTokens {
   at::Tensor q, k, v; // (B,H,N,d)

@@ -145,8 +145,10 @@ std::int64_t KeyValueCache::bytes(const std::int64_t count) const {
 SoftmaxSums KeyValueCache::sums_in_loops(const at::Tensor& q, const std::int64_t count) const {
   const std::int64_t group = q.size(1) / heads_, padded = cpu::padded_to_lanes(width_);
   const std::int64_t ranges = (count + cpu::cached_tokens_at_once - 1) / cpu::cached_tokens_at_once;
-  const double scale = 1 / std::sqrt(static_cast<double>(width_));
-  const at::Tensor queries = (q.to(at::kFloat) * scale).contiguous(); // (B,H,1,d)
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width_)));
+  at::Tensor queries = row_to(q, at::kFloat).contiguous(); // (B,H,1,d)
+  if (queries.is_same(q)) queries = queries.clone();
+  std::for_each_n(queries.data_ptr<float>(), queries.numel(), [&](float& number) { number *= scale; });
   const std::int64_t units = batch_ * heads_ * ranges;
   // Of each range of each key/value head.
   const at::Tensor largest = at::empty({units, group, 1, 1}, queries.options()),
@@ -217,7 +219,7 @@ at::Tensor KeyValueCache::attend(const at::Tensor& q, const std::int64_t count) 
       for (std::int64_t g = 0; g < group; ++g)
         for (std::int64_t i = 0; i < width_; ++i) *to++ = sums[g * padded + i] / totals[g];
     }
-    return out.to(q.scalar_type());
+    return row_to(out, q.scalar_type());
   }
   const SoftmaxSums all = sums(q, count);
   return (all.numerator / all.denominator).to(q.scalar_type());

@@ -14,6 +14,7 @@
 #include <c10/core/GradMode.h>
 
 #include "engine/attention/interface/decoding.h"
+#include "engine/attention/interface/tokens.h"
 
 namespace hydrascope {
 namespace {
@@ -29,8 +30,8 @@ void activate_row(float* row, const std::int64_t count, const Activation activat
 
 void Norm::normalise_row(const float* x, float* out) const {
   const std::int64_t width = weight.numel();
-  const at::Tensor scales = weight.to(at::kFloat).contiguous(),
-                   offsets = bias.defined() ? bias.to(at::kFloat).contiguous() : bias;
+  const at::Tensor scales = row_to(weight, at::kFloat).contiguous(),
+                   offsets = bias.defined() ? row_to(bias, at::kFloat).contiguous() : bias;
   const float* const scale = scales.const_data_ptr<float>();
   double mean = 0, squares = 0;
   if (!rms) {
@@ -63,7 +64,7 @@ at::Tensor EncoderLayer::run_token(const at::Tensor& hidden, const BlockContext&
   const std::int64_t width = hidden.numel(), head_width = width / heads_;
   const at::ScalarType type = hidden.scalar_type();
   const auto size = [](const std::int64_t count) { return static_cast<std::size_t>(count); };
-  const at::Tensor result = hidden.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  const at::Tensor result = type == at::kFloat ? hidden.clone() : row_to(hidden, at::kFloat);
   float* const x = result.data_ptr<float>();
   std::vector<float> out(size(width));
   // DecodingState may keep what it is given, so these own their memory.
@@ -73,15 +74,14 @@ at::Tensor EncoderLayer::run_token(const at::Tensor& hidden, const BlockContext&
   qkv_.multiply_row(normed.const_data_ptr<float>(), qkv.data_ptr<float>());
   if (context.rotary != nullptr) // q and k follow each other
     context.rotary->rotate_token(qkv.data_ptr<float>(), heads_ + key_heads_, context.first_position);
-  const at::Tensor heads = qkv.to(type);
+  const at::Tensor heads = row_to(qkv, type);
 
   const AttentionInput input =
       attention_input(heads.narrow(1, 0, heads_), heads.narrow(1, heads_, key_heads_),
-                      heads.narrow(1, heads_ + key_heads_, key_heads_), normed.to(type), context);
-  const at::Tensor finished =
-      context.kernel.finish(context.state->extend(input), context.mask, context.kernel_parameters)
-          .to(at::kFloat)
-          .contiguous();
+                      heads.narrow(1, heads_ + key_heads_, key_heads_), row_to(normed, type), context);
+  const at::Tensor attended =
+      context.kernel.finish(context.state->extend(input), context.mask, context.kernel_parameters);
+  const at::Tensor finished = row_to(attended, at::kFloat).contiguous();
   output_.multiply_row(finished.const_data_ptr<float>(), out.data());
   for (std::int64_t i = 0; i < width; ++i) x[i] += out[size(i)];
 
@@ -93,7 +93,7 @@ at::Tensor EncoderLayer::run_token(const at::Tensor& hidden, const BlockContext&
   for (std::int64_t i = 0; gated_ && i < features; ++i) inner[size(i)] *= inner[size(features + i)];
   mlp_out_.multiply_row(inner.data(), out.data());
   for (std::int64_t i = 0; i < width; ++i) x[i] += out[size(i)];
-  return result.to(type);
+  return row_to(result, type);
 }
 
 } // namespace hydrascope

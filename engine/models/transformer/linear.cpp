@@ -19,6 +19,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
+#include "engine/attention/interface/tokens.h"
 #include "engine/models/transformer/row_weights.h"
 
 namespace hydrascope {
@@ -99,18 +100,6 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
     case Activation::silu: return at::silu(x);
   }
   return x;
-}
-
-at::Tensor row_to(const at::Tensor& row, const at::ScalarType type) {
-  if (row.scalar_type() == type || !row.is_cpu()) return row.to(type);
-  const at::Tensor flat = row.flatten(), result = at::empty(row.sizes(), row.options().dtype(type));
-  const at::Tensor to = result.flatten();
-  constexpr std::int64_t at_once = 16384; // LibTorch takes one thread for up to twice as many
-  for (std::int64_t first = 0; first < flat.numel(); first += at_once) {
-    const std::int64_t last = std::min(flat.numel(), first + at_once);
-    to.slice(0, first, last).copy_(flat.slice(0, first, last));
-  }
-  return result;
 }
 
 // The stored product has no derivative, so inputs that need a gradient use at::linear. So do weights that

@@ -65,10 +65,6 @@ private:
   mutable std::shared_ptr<const RowWeights> rows_;
 };
 
-// Converts a token's row on the calling thread. LibTorch would start OpenMP's threads for a long row, and
-// these would occupy the cores of the next product.
-at::Tensor row_to(const at::Tensor& row, at::ScalarType type);
-
 at::Tensor activate(const at::Tensor& x, Activation activation);
 
 // The q, k, v projections of a block with a kernel's leading maps folded in: y = x·(W_q·W) + (b_q·W + b), so
