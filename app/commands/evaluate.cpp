@@ -131,6 +131,17 @@ ordered_json outcome_json(const EvaluateOutcome& outcome) {
     document["pointing_empty"] = outcome.pointing->empty_focus_maps;
   }
   document["pointing"] = pointing;
+  if (outcome.curves) {
+    const auto with_error = [](const MeanWithError& one) {
+      return ordered_json{{"mean", one.mean}, {"standard_error", one.standard_error}};
+    };
+    for (const auto& method : outcome.curves->methods)
+      document["curves"][method.name] = {{"deletion", with_error(method.deletion)},
+                                         {"insertion", with_error(method.insertion)},
+                                         {"deletion_over_random", with_error(method.deletion_over_random)},
+                                         {"insertion_over_random", with_error(method.insertion_over_random)}};
+    document["curves_items"] = outcome.curves->items;
+  }
   document["adapters"] = adapters_json(outcome.adapters);
   document["notes"] = outcome.notes;
   return document;
@@ -150,6 +161,23 @@ void print_outcome_table(const EvaluateOutcome& outcome, const bool texts) {
       rows.push_back({"  " + method.name, percent(method.share), method.what});
   }
   print_table(rows, "lrl");
+  if (!outcome.curves) return;
+  const auto with_error = [](const MeanWithError& one) {
+    return fmt::format("{:.4f} ± {:.4f}", one.mean, one.standard_error);
+  };
+  fmt::print(
+      "\narea under the probability of the class while patches are hidden (deletion: less is better) or "
+      "shown (insertion)\nin a map's order, over {} pictures; ±: standard error\n\n",
+      outcome.curves->items);
+  std::vector<std::vector<std::string>> areas = {
+      {"map", "deletion", "insertion", "deletion − random", "insertion − random"}};
+  for (const auto& method : outcome.curves->methods) {
+    areas.push_back({method.name, with_error(method.deletion), with_error(method.insertion)});
+    const bool random = method.name == "random";
+    areas.back().push_back(random ? "" : with_error(method.deletion_over_random));
+    areas.back().push_back(random ? "" : with_error(method.insertion_over_random));
+  }
+  print_table(areas, "lrrrr");
 }
 
 void run(EvaluateOptions& options) {
@@ -181,7 +209,8 @@ void run(EvaluateOptions& options) {
 void add_evaluate_command(CLI::App& program) {
   auto* command = program.add_subcommand(
       "evaluate",
-      "top-1 and top-5 on an image folder, with --boxes the pointing game; accuracy, Matthews "
+      "top-1 and top-5 on an image folder, with --boxes the pointing game, with --curves deletion and "
+      "insertion; accuracy, Matthews "
       "correlation and F1 on a labelled table of texts; with --perplexity a decoder's on a text, with "
       "--rouge "
       "its answers to the prompts of a table");
@@ -202,6 +231,12 @@ void add_evaluate_command(CLI::App& program) {
   command->add_option("--boxes", options->boxes,
                       "images: plays the pointing game: whether the maximum of a map lies in the object's "
                       "box. TSV with the header image, class, x0, y0, x1, y1 (pixels, inclusive)");
+  command
+      ->add_option(
+          "--curves", request.curve_steps,
+          "images: the probability of the class while patches are hidden, or shown, in so many steps in "
+          "the order of each map (deletion and insertion curves)")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--column", request.columns.text, "text: column of the texts, from 1")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

@@ -28,6 +28,7 @@ PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& fol
       models.apply(folder, adapters, prepared.schedule, placement,
                    for_training ? AutomaticAdapters::tail : AutomaticAdapters::schedule);
   prepared.model = applied.model;
+  prepared.image_size = applied.adapter_image_size().value_or(prepared.model->info().image_size);
   prepared.base = prepared.model_hash = base->hash();
   for (const AppliedAdapter& adapter : applied.adapters) {
     prepared.adapters.push_back(adapter.info);

@@ -21,6 +21,7 @@ struct PreparedModel {
   std::string base;                  // hash of the last adapter, or of the model's weights if there is none
   Schedule schedule;
   std::vector<AdapterInfo::Class> classes; // of the classifier; empty without one; ids only from adapters
+  int image_size = 0;                      // that its adapters were trained at, else the model's own
 };
 
 // Automatic adapters are the model's own tail for training (not what was trained through a schedule), and

@@ -220,7 +220,7 @@ EvaluateOutcome evaluate_pictures(Evaluation& evaluation) {
   ClassPlan plan;
   plan.classes = prepared.classes;
   const RunnableModel model = runnable(prepared, {}, plan);
-  const int size = request.execution.image_size.value_or(prepared.model->info().image_size);
+  const int size = request.execution.image_size.value_or(prepared.image_size);
   ModelInput input;
   std::vector<at::Tensor> pixels;
   std::vector<std::int64_t> targets;
@@ -269,7 +269,10 @@ EvaluateOutcome evaluate_in(const Placement& placement, const EvaluateRequest& r
     const bool text = evaluation.prepared().model->info().input == InputKind::text;
     if (text && !request.boxes.empty())
       throw UsageError("--boxes", "are for pictures, and the model takes text", "leave the option out");
-    if (!request.boxes.empty()) return evaluate_pointing(evaluation); // its runs handle the dtype
+    if (text && request.curve_steps > 0)
+      throw UsageError("--curves", "is for pictures, and the model takes text", "leave the option out");
+    if (!request.boxes.empty() || request.curve_steps > 0)
+      return evaluate_maps(evaluation); // its runs handle the dtype
     const training::Autocast autocast(c10::kCPU,
                                       training::autocasts(placement) ? placement.dtype : c10::kFloat);
     return text ? evaluate_texts(evaluation) : evaluate_pictures(evaluation);

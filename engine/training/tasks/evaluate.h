@@ -28,6 +28,7 @@ struct EvaluateRequest {
   std::vector<std::string> classes; // sub-folders to use; empty: all
   int images_per_class = 0;         // 0: all
   std::filesystem::path boxes;      // TSV with header image, class, x0, y0, x1, y1; empty: no pointing game
+  int curve_steps = 0;              // of deletion and insertion curves; 0: none
   // Texts.
   LabelledColumns columns;
   bool header = false; // the first line of the table is skipped
@@ -48,6 +49,23 @@ struct PointingOutcome {
   std::int64_t empty_focus_maps = 0; // without a positive contribution; they count as misses
 };
 
+struct MeanWithError {
+  double mean = 0;
+  double standard_error = 0; // of the mean, over the items; 0 with one
+};
+
+// Deletion and insertion curves (explanation_curves.h): areas under the probability of the true class.
+struct CurvesOutcome {
+  struct Method {
+    std::string name; // focus, rollout, attention, centre, random
+    std::string what; // a description, one line
+    MeanWithError deletion, insertion;
+    MeanWithError deletion_over_random, insertion_over_random; // differences, picture by picture
+  };
+  std::int64_t items = 0;
+  std::vector<Method> methods;
+};
+
 struct EvaluateOutcome {
   std::int64_t items = 0;
   std::int64_t classes = 0;  // of the classifier
@@ -57,6 +75,7 @@ struct EvaluateOutcome {
   std::optional<double> matthews, f1;
   std::string f1_of;
   std::optional<PointingOutcome> pointing;
+  std::optional<CurvesOutcome> curves;
   std::string model_hash;
   std::vector<AdapterInfo> adapters;
   std::vector<std::string> notes; // skipped files, cut texts, measures that do not apply

@@ -63,6 +63,6 @@ std::vector<LabelledImage> labelled_pictures(const Evaluation& evaluation);
 EvaluateOutcome evaluate_pictures(Evaluation& evaluation);
 EvaluateOutcome evaluate_texts(Evaluation& evaluation);
 // Runs picture by picture, for the maps and the predictions of each.
-EvaluateOutcome evaluate_pointing(Evaluation& evaluation);
+EvaluateOutcome evaluate_maps(Evaluation& evaluation);
 
 } // namespace hydrascope::training

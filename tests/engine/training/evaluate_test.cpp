@@ -1,5 +1,6 @@
 #include "engine/training/tasks/evaluate.h"
 
+#include <cmath>
 #include <fstream>
 #include <set>
 
@@ -9,7 +10,9 @@
 
 #include "engine/base/error.h"
 #include "engine/measure/pointing.h"
+#include "engine/models/transformer/model.h"
 #include "engine/run/placement.h"
+#include "engine/run/quantities/deletion.h"
 #include "engine/run/quantities/weights.h"
 #include "engine/run/runner.h"
 #include "engine/training/data/labelled_files.h"
@@ -148,11 +151,12 @@ TEST(Boxes, ErrorsNameLineAndReason) {
               ThrowsMessage<Error>(HasSubstr("line 2: the box ends")));
 }
 
-// ---- The pointing game ------------------------------------------------------------------------------------
+// ---- The pointing game and curves
+// ------------------------------------------------------------------------------------
 
-class EvaluatePointing : public ::testing::Test {
+class EvaluateMaps : public ::testing::Test {
 protected:
-  EvaluatePointing() {
+  EvaluateMaps() {
     request_.model_folder = testing::make_toy_model(folder_, "dinov2");
     request_.adapters.automatic = false;
     request_.data = folder_ / "pictures";
@@ -190,7 +194,7 @@ protected:
   EvaluateRequest request_;
 };
 
-TEST_F(EvaluatePointing, BoxesRoundEverythingAndRoundNothing) {
+TEST_F(EvaluateMaps, BoxesRoundEverythingAndRoundNothing) {
   write_boxes([](const std::string&, int) { return PixelBox{0, 0, 29, 29}; });
   const EvaluateOutcome all = evaluate(request_);
   EXPECT_EQ(all.pointing->items, 9);
@@ -210,7 +214,7 @@ TEST_F(EvaluatePointing, BoxesRoundEverythingAndRoundNothing) {
   EXPECT_FALSE(plain.matthews);
 }
 
-TEST_F(EvaluatePointing, EachMethodIsJudgedByItsOwnMaximum) {
+TEST_F(EvaluateMaps, EachMethodIsJudgedByItsOwnMaximum) {
   // A box of one patch for each picture: where the attention of the last layer, read by hand, is largest.
   Runner runner;
   std::vector<int> used(4);
@@ -240,7 +244,7 @@ TEST_F(EvaluatePointing, EachMethodIsJudgedByItsOwnMaximum) {
   EXPECT_LT(share(outcome, "focus"), 1.0);
 }
 
-TEST_F(EvaluatePointing, IsTheSameOnADevice) {
+TEST_F(EvaluateMaps, IsTheSameOnADevice) {
   write_boxes([](const std::string&, int i) { return PixelBox{0, 0, 9.0 + 5 * i, 14}; });
   const Placement placement{test::fake_device(), c10::kFloat};
   const EvaluateOutcome host = evaluate(request_), device = evaluate_in(placement, request_);
@@ -252,7 +256,56 @@ TEST_F(EvaluatePointing, IsTheSameOnADevice) {
   EXPECT_EQ(evaluate_in(placement, request_).top1, host.top1);
 }
 
-TEST_F(EvaluatePointing, WhatDoesNotApplyIsLeftOutAndSaidSo) {
+// Against the deletion curves that a run of each picture gives for its focus map.
+TEST_F(EvaluateMaps, CurvesAreThoseOfEachRunAveraged) {
+  request_.boxes.clear();
+  request_.curve_steps = 3;
+  request_.batch = 2;
+  const EvaluateOutcome outcome = evaluate(request_);
+  ASSERT_TRUE(outcome.curves);
+  EXPECT_FALSE(outcome.pointing);
+  EXPECT_EQ(outcome.curves->items, 9);
+  std::vector<std::string> names;
+  for (const auto& method : outcome.curves->methods) names.push_back(method.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"focus", "rollout", "attention", "centre", "random"}));
+  std::vector<double> deletion, insertion, random, difference;
+  Runner runner;
+  const std::vector<std::string> labels = load_model(request_.model_folder)->info().labels;
+  for (const std::string name : {"cat", "dog", "fish"})
+    for (int i = 0; i < 3; ++i) {
+      RunRequest run;
+      run.model_folder = request_.model_folder;
+      run.adapters.automatic = false;
+      const auto file = request_.data / name / fmt::format("{}.ppm", i);
+      run.input = ImageInput{std::make_shared<const Image>(load_image(file)), "", {}};
+      run.target.kind = Target::Kind::class_index;
+      run.target.index = static_cast<int>(std::ranges::find(labels, name) - labels.begin());
+      const DeletionKey key{.layer = 1, .steps = 3, .seed = deletion.size()};
+      run.quantities = {key};
+      const auto result = runner.run(run);
+      const DeletionResult& own = test::read(*result, key);
+      deletion.push_back(own.most_first.area);
+      insertion.push_back(own.least_first.area);
+      random.push_back(own.random.area);
+      difference.push_back(own.most_first.area - own.random.area);
+    }
+  const auto expect_mean = [](const MeanWithError& found, const std::vector<double>& values) {
+    double mean = 0, squares = 0;
+    for (const double value : values) mean += value / 9;
+    for (const double value : values) squares += (value - mean) * (value - mean);
+    EXPECT_NEAR(found.mean, mean, 1e-6);
+    EXPECT_NEAR(found.standard_error, std::sqrt(squares / 8 / 9), 1e-6);
+    EXPECT_GT(found.standard_error, 0);
+  };
+  const auto& focus = outcome.curves->methods.front();
+  expect_mean(focus.deletion, deletion);
+  expect_mean(focus.insertion, insertion);
+  expect_mean(focus.deletion_over_random, difference);
+  expect_mean(outcome.curves->methods.back().deletion, random);
+  EXPECT_EQ(outcome.top1, evaluate_in({at::kCPU, c10::kFloat}, request_).top1);
+}
+
+TEST_F(EvaluateMaps, WhatDoesNotApplyIsLeftOutAndSaidSo) {
   write_boxes([](const std::string&, int) { return PixelBox{0, 0, 29, 29}; });
   request_.schedule = ScheduleText{.replace = {"back:1=hydra-cosine"}};
   const EvaluateOutcome outcome = evaluate(request_);
@@ -262,7 +315,7 @@ TEST_F(EvaluatePointing, WhatDoesNotApplyIsLeftOutAndSaidSo) {
   EXPECT_THAT(outcome.notes.front(), HasSubstr("hydra-cosine in layer 1"));
 }
 
-TEST_F(EvaluatePointing, PicturesWithoutABoxOfTheirClassAreNotPlayed) {
+TEST_F(EvaluateMaps, PicturesWithoutABoxOfTheirClassAreNotPlayed) {
   std::ofstream(request_.boxes) << "image\tclass\tx0\ty0\tx1\ty1\ncat/0.ppm\tcat\t0\t0\t9\t9\n"
                                    "cat/0.ppm\t0\t20\t20\t29\t29\ncat/1.ppm\tdog\t0\t0\t29\t29\n";
   const EvaluateOutcome outcome = evaluate(request_);
@@ -276,7 +329,7 @@ TEST_F(EvaluatePointing, PicturesWithoutABoxOfTheirClassAreNotPlayed) {
   EXPECT_THAT([&] { evaluate(request_); }, ThrowsMessage<UsageError>(HasSubstr("--boxes")));
 }
 
-TEST_F(EvaluatePointing, LimitTakesPicturesOfEveryClass) {
+TEST_F(EvaluateMaps, LimitTakesPicturesOfEveryClass) {
   write_boxes([](const std::string&, int) { return PixelBox{0, 0, 29, 29}; });
   request_.limit = 3;
   EXPECT_EQ(evaluate(request_).items, 3);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include "engine/run/runner.h"
 #include "engine/training/data/labelled_files.h"
 #include "engine/training/tasks/evaluation.h"
+#include "engine/training/tasks/explanation_curves.h"
 
 namespace hydrascope::training {
 namespace {
@@ -57,9 +59,9 @@ std::vector<float> mean_of_heads(const Array& weights) {
   return mean;
 }
 
-class PointingGame {
+class Maps {
 public:
-  PointingGame(int layer, bool with_attention) : layer_(layer), with_attention_(with_attention) {}
+  Maps(int layer, bool with_attention) : layer_(layer), with_attention_(with_attention) {}
 
   QuantityKeys keys() const {
     QuantityKeys keys{FocusKey{layer_}, RolloutKey{}};
@@ -67,22 +69,44 @@ public:
     return keys;
   }
 
-  void add(const RunResult& run, const std::span<const PixelBox> boxes) {
+  std::vector<TokenMap> of(const RunResult& run) const {
+    const RolloutResult& rollout = *run.quantities.find(RolloutKey{});
+    const auto of_class_token =
+        rollout.weights.slice(0).first(static_cast<std::size_t>(rollout.weights.extent(2)));
+    std::vector<TokenMap> maps = {
+        {"focus",
+         fmt::format("focus map of layer {}, logit of the true class, {}", layer_,
+                     run.query ? "query: class token" : "all queries"),
+         run.quantities.find(FocusKey{layer_})->contributions.values},
+        {"rollout",
+         fmt::format("class token's row of the rollout{}",
+                     rollout.magnitudes ? "; signed kernels enter as |w| over the row sum" : ""),
+         {of_class_token.begin(), of_class_token.end()}}};
+    if (with_attention_)
+      maps.push_back({"attention", fmt::format("class token's weights in layer {}, mean over heads", layer_),
+                      mean_of_heads(run.quantities.find(attention_key())->weights)});
+    return maps;
+  }
+
+private:
+  AttentionRowKey attention_key() const { return {.layer = layer_, .query = 0}; }
+
+  int layer_;
+  bool with_attention_;
+};
+
+class PointingGame {
+public:
+  // Of the same maps each time, the focus map first.
+  void add(const RunResult& run, const std::vector<TokenMap>& maps, const std::span<const PixelBox> boxes) {
     const PatchGrid grid{run.rows, run.columns, run.crop_x, run.crop_y, run.crop_width, run.crop_height};
-    ++items_;
-    all_queries_ = !run.query;
-    const RolloutResult& rolled = *run.quantities.find(RolloutKey{});
-    magnitudes_ = rolled.magnitudes;
-    const auto points = [&](const std::span<const float> row) {
-      const auto patch = maximum_patch(patches_of(run, row));
-      return patch && points_into(grid, *patch, boxes) ? 1 : 0;
-    };
-    const std::vector<float>& focus = run.quantities.find(FocusKey{layer_})->contributions.values;
-    empty_ += maximum_patch(patches_of(run, focus)) ? 0 : 1;
-    focus_ += points(focus);
-    const Array& rollout = rolled.weights;
-    rollout_ += points(rollout.slice(0).first(static_cast<std::size_t>(rollout.extent(2))));
-    if (with_attention_) attention_ += points(mean_of_heads(run.quantities.find(attention_key())->weights));
+    if (items_++ == 0)
+      for (const TokenMap& map : maps) methods_.push_back({map.name, 0, map.what});
+    for (std::size_t i = 0; i < maps.size(); ++i) {
+      const auto patch = maximum_patch(patches_of(run, maps[i].values));
+      methods_[i].share += patch && points_into(grid, *patch, boxes) ? 1 : 0;
+      empty_ += i == 0 && !patch ? 1 : 0;
+    }
     centre_ += centre_points_into(grid, boxes) ? 1 : 0;
     chance_ += chance_to_point_into(grid, boxes);
   }
@@ -91,33 +115,17 @@ public:
   std::int64_t empty() const { return empty_; }
 
   PointingOutcome outcome() const {
-    PointingOutcome outcome;
-    outcome.items = items_;
-    outcome.empty_focus_maps = empty_;
-    const auto add = [&](const char* name, const double hits, std::string what) {
-      outcome.methods.push_back({name, hits / static_cast<double>(items_), std::move(what)});
-    };
-    add("focus", static_cast<double>(focus_),
-        fmt::format("focus map of layer {}, logit of the true class, {}", layer_,
-                    all_queries_ ? "all queries" : "query: class token"));
-    add("rollout", static_cast<double>(rollout_),
-        fmt::format("class token's row of the rollout{}",
-                    magnitudes_ ? "; signed kernels enter as |w| over the row sum" : ""));
-    if (with_attention_)
-      add("attention", static_cast<double>(attention_),
-          fmt::format("class token's weights in layer {}, mean over heads", layer_));
-    add("centre", static_cast<double>(centre_), "baseline: the middle of the crop");
-    add("chance", chance_, "baseline: a patch drawn at random");
+    PointingOutcome outcome{items_, methods_, empty_};
+    outcome.methods.push_back({"centre", centre_, "baseline: the middle of the crop"});
+    outcome.methods.push_back({"chance", chance_, "baseline: a patch drawn at random"});
+    for (auto& method : outcome.methods) method.share /= static_cast<double>(items_);
     return outcome;
   }
 
 private:
-  AttentionRowKey attention_key() const { return {.layer = layer_, .query = 0}; }
-
-  int layer_;
-  bool with_attention_, all_queries_ = false, magnitudes_ = false;
-  std::int64_t items_ = 0, empty_ = 0, focus_ = 0, rollout_ = 0, attention_ = 0, centre_ = 0;
-  double chance_ = 0;
+  std::vector<PointingOutcome::Method> methods_; // hits in place of shares
+  std::int64_t items_ = 0, empty_ = 0;
+  double centre_ = 0, chance_ = 0;
 };
 
 void count_predictions(Evaluation& evaluation, const RunResult& run, const std::int64_t target) {
@@ -141,36 +149,44 @@ RunRequest request_of(const EvaluateRequest& request) {
 
 } // namespace
 
-EvaluateOutcome evaluate_pointing(Evaluation& evaluation) {
+EvaluateOutcome evaluate_maps(Evaluation& evaluation) {
+  const EvaluateRequest& asked = evaluation.request();
   const std::vector<LabelledImage> pictures = labelled_pictures(evaluation);
-  const std::vector<std::vector<PixelBox>> boxes = boxes_of(evaluation, pictures);
+  const bool with_boxes = !asked.boxes.empty();
+  const auto boxes = with_boxes ? boxes_of(evaluation, pictures) : std::vector<std::vector<PixelBox>>();
   const PreparedModel& prepared = evaluation.prepared();
   const int last = prepared.model->info().layers - 1;
   const KernelSpec& kernel = prepared.schedule.layers.back();
   const bool with_attention = has_distributions(kernel_info(kernel));
   if (!with_attention)
-    evaluation.note(
-        fmt::format("pointing: attention is left out, the weights of {} in layer {} are no "
-                    "distributions",
-                    kernel.text(), last));
-  PointingGame game(last, with_attention);
+    evaluation.note(fmt::format("attention is left out, the weights of {} in layer {} are no distributions",
+                                kernel.text(), last));
+  const Maps maps(last, with_attention);
+  PointingGame game;
+  std::optional<ExplanationCurves> curves;
+  if (asked.curve_steps > 0) curves.emplace(prepared, evaluation.placement(), asked.curve_steps, asked.batch);
   Runner runner(/*cache_bytes=*/0, evaluation.models()); // no picture comes twice
-  RunRequest request = request_of(evaluation.request());
+  RunRequest request = request_of(asked);
   for (std::size_t i = 0; i < pictures.size(); ++i) {
     const LabelledImage& picture = pictures[i];
     evaluation.progress(static_cast<std::int64_t>(i), static_cast<std::int64_t>(pictures.size()));
+    std::shared_ptr<const Image> image;
     try {
-      request.input =
-          ImageInput{std::make_shared<const Image>(load_image(picture.file)), picture.file.filename(), {}};
+      image = std::make_shared<const Image>(load_image(picture.file));
     } catch (const Error& error) {
       evaluation.note(fmt::format("skipped {}", error.what()));
       continue;
     }
+    const bool points = with_boxes && !boxes[i].empty();
+    request.input = ImageInput{image, picture.file.filename(), {}};
     request.target.index = static_cast<int>(picture.label);
-    request.quantities = boxes[i].empty() ? QuantityKeys() : game.keys();
+    request.quantities = points || curves ? maps.keys() : QuantityKeys();
     const auto run = runner.run_in(evaluation.placement(), request, evaluation.stop());
     count_predictions(evaluation, *run, picture.label);
-    if (!boxes[i].empty()) game.add(*run, boxes[i]);
+    if (points) game.add(*run, maps.of(*run), boxes[i]);
+    if (curves)
+      curves->add(*run, maps.of(*run), *image, asked.execution.image_size.value_or(prepared.image_size),
+                  picture.label);
   }
   const auto count = static_cast<std::int64_t>(pictures.size());
   evaluation.progress(count, count);
@@ -179,6 +195,7 @@ EvaluateOutcome evaluate_pointing(Evaluation& evaluation) {
                                 game.items()));
   EvaluateOutcome outcome = evaluation.outcome();
   if (game.items() > 0) outcome.pointing = game.outcome();
+  if (curves && curves->items() > 0) outcome.curves = curves->outcome();
   return outcome;
 }
 
