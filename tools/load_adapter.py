@@ -49,6 +49,9 @@ def load_adapter(model, file):
         module = next(module for path, module in model.named_modules() if hasattr(module, "num_attention_heads")
                       and re.search(rf"layers?\.{layer}\.attention(\.self|\.attention)?$", path))
         module.adapter, module.forward = torch.nn.ParameterDict(own), functools.partial(forward, module, kernel)
+    if "label_deviation" in about:  # of a regression: the classifier then predicts in the labels' unit
+        for name in ("classifier.weight", "classifier.bias"): tensors[name] *= float(about["label_deviation"])
+        tensors["classifier.bias"] += float(about["label_mean"])
     if (weight := tensors.get("classifier.weight")) is not None:  # without the mean patch: zeros for it
         tensors["classifier.weight"] = F.pad(weight, (0, max(0, model.classifier.in_features - weight.shape[1])))
         model.classifier, model.num_labels = torch.nn.Linear(model.classifier.in_features, len(weight)), len(weight)

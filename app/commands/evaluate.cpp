@@ -119,12 +119,18 @@ void run_answers(EvaluateOptions& options) {
 
 ordered_json outcome_json(const EvaluateOutcome& outcome) {
   ordered_json pointing;
+  const bool numbers = outcome.pearson.has_value();
   ordered_json document = {{"items", outcome.items},
-                           {"top1", outcome.top1},
-                           {"top5", outcome.top5},
+                           {"top1", numbers ? ordered_json() : ordered_json(outcome.top1)},
+                           {"top5", numbers ? ordered_json() : ordered_json(outcome.top5)},
                            {"matthews", number_or_null(outcome.matthews)},
                            {"f1", number_or_null(outcome.f1)}};
   if (outcome.f1) document["f1_of"] = outcome.f1_of;
+  if (numbers) {
+    document["pearson"] = *outcome.pearson;
+    document["spearman"] = number_or_null(outcome.spearman);
+    document["squared_error"] = number_or_null(outcome.squared_error);
+  }
   if (outcome.pointing) {
     for (const auto& method : outcome.pointing->methods) pointing[method.name] = method.share;
     document["pointing_items"] = outcome.pointing->items;
@@ -150,11 +156,16 @@ ordered_json outcome_json(const EvaluateOutcome& outcome) {
 void print_outcome_table(const EvaluateOutcome& outcome, const bool texts) {
   const auto percent = [](const double share) { return fmt::format("{:.2f} %", 100 * share); };
   std::vector<std::vector<std::string>> rows = {
-      {texts ? "texts" : "pictures", std::to_string(outcome.items), ""},
-      {"top-1", percent(outcome.top1), ""}};
+      {texts ? "texts" : "pictures", std::to_string(outcome.items), ""}};
+  if (!outcome.pearson) rows.push_back({"top-1", percent(outcome.top1), ""});
   if (outcome.classes > 5) rows.push_back({"top-5", percent(outcome.top5), ""});
   if (outcome.matthews) rows.push_back({"Matthews", fmt::format("{:.4f}", *outcome.matthews), ""});
   if (outcome.f1) rows.push_back({"F1", fmt::format("{:.4f}", *outcome.f1), outcome.f1_of});
+  if (outcome.pearson) {
+    rows.push_back({"Pearson", fmt::format("{:.4f}", *outcome.pearson), "of predicted numbers and labels"});
+    rows.push_back({"Spearman", fmt::format("{:.4f}", outcome.spearman.value_or(0)), "of their ranks"});
+    rows.push_back({"squared error", fmt::format("{:.4g}", outcome.squared_error.value_or(0)), "mean"});
+  }
   if (outcome.pointing) {
     rows.push_back({"pointing game", std::to_string(outcome.pointing->items), "pictures with a box"});
     for (const auto& method : outcome.pointing->methods)
@@ -210,8 +221,9 @@ void add_evaluate_command(CLI::App& program) {
   auto* command = program.add_subcommand(
       "evaluate",
       "top-1 and top-5 on an image folder, with --boxes the pointing game, with --curves deletion and "
-      "insertion; accuracy, Matthews "
-      "correlation and F1 on a labelled table of texts; with --perplexity a decoder's on a text, with "
+      "insertion; accuracy, Matthews correlation and F1 on a labelled table of texts, Pearson's and "
+      "Spearman's "
+      "correlation where the model predicts a number; with --perplexity a decoder's on a text, with "
       "--rouge "
       "its answers to the prompts of a table");
   const auto options = std::make_shared<EvaluateOptions>();

@@ -23,6 +23,10 @@ void add_data_options(CLI::App& command, DataOptions& options) {
       ->delimiter(',');
   command.add_option("--column", options.column, "column of tab-separated lines, from 1")
       ->check(CLI::PositiveNumber);
+  command
+      .add_option("--pair-column", options.pair_column,
+                  "column of the second texts of pairs, which are run as one input")
+      ->check(CLI::PositiveNumber);
   command.add_flag("--header", options.header, "skip the first line of each file");
   command
       .add_option("--limit", options.limit,
@@ -43,6 +47,7 @@ TeacherForcedRequest measure_request(const CommonOptions& common, const DataOpti
   request.execution = run.execution;
   request.data.assign(data.data.begin(), data.data.end());
   request.column = data.column;
+  request.pair_column = data.pair_column;
   request.header = data.header;
   request.limit = data.limit;
   if (request.data.empty() && !common.capture.empty()) request.data = {common.capture};

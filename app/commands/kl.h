@@ -13,10 +13,11 @@ namespace hydrascope::app {
 struct DataOptions {
   std::vector<std::string> data; // files or folders
   int column = 0;                // of tab-separated lines, from 1; 0: whole lines
+  int pair_column = 0;           // of the second texts of pairs; 0: none
   bool header = false;           // skip the first line of each file
   int limit = 0;                 // texts or pictures of each; 0: all
 };
-// --data, --column, --header, --limit; `options` must outlive the parse.
+// --data, --column, --pair-column, --header, --limit; `options` must outlive the parse.
 void add_data_options(CLI::App& command, DataOptions& options);
 
 // A request for the model and the data, without kernels and lengths. Without --data it names the bundled

@@ -14,6 +14,7 @@
 #include "app/views/timing_view.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/run/predicted_number.h"
 #include "engine/run/quantities/deletion.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/head_quantity.h"
@@ -171,12 +172,15 @@ nlohmann::ordered_json focus_json(const RunResult& result) {
           {"layers", layers}};
 }
 
-nlohmann::ordered_json predictions_json(const std::vector<Prediction>& predictions) {
+nlohmann::ordered_json predictions_json(const std::vector<Prediction>& predictions, const ModelInfo& model) {
   auto shown = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < std::min(kShownPredictions, predictions.size()); ++i)
-    shown.push_back({{"label", predictions[i].label},
-                     {"probability", predictions[i].probability},
-                     {"index", predictions[i].index}});
+    if (predicts_number(model))
+      shown.push_back({{"label", predictions[i].label}, {"number", predictions[i].logit}, {"index", 0}});
+    else
+      shown.push_back({{"label", predictions[i].label},
+                       {"probability", predictions[i].probability},
+                       {"index", predictions[i].index}});
   return shown;
 }
 
@@ -312,12 +316,12 @@ std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std:
 
 nlohmann::ordered_json run_json(const RunResult& result) {
   nlohmann::ordered_json document;
-  document["predictions"] = predictions_json(result.predictions);
+  document["predictions"] = predictions_json(result.predictions, result.model);
   document["tokens"] = nlohmann::ordered_json::array();
   for (const TokenInfo& token : result.tokens) document["tokens"].push_back(token.text);
   if (!result.muted_heads.empty()) document["muted_heads"] = muted_json(result);
   if (result.whole)
-    document["whole"] = {{"predictions", predictions_json(result.whole->predictions)},
+    document["whole"] = {{"predictions", predictions_json(result.whole->predictions, result.model)},
                          {"similarity", number_or_null(result.whole->similarity)}};
   document["seconds"] = result.seconds;
   document["layers"] = nlohmann::ordered_json::array();
@@ -344,6 +348,9 @@ void print_run(std::ostream& out, const RunResult& result) {
     fmt::print(out, "{}\n", capture_text(result));
   } else if (result.predictions.empty()) {
     fmt::print(out, "{} has no classifier; {} tokens\n", result.model.name, result.tokens.size());
+  } else if (predicts_number(result.model)) {
+    fmt::print(out, "{}, {} tokens; predicted {}: {:.4g}\n", result.model.name, result.tokens.size(),
+               result.predictions.front().label, result.predictions.front().logit);
   } else {
     fmt::print(out, "{}, {} tokens; most likely {}:\n", result.model.name, result.tokens.size(),
                result.model.causal ? "next tokens" : "classes");
@@ -354,7 +361,9 @@ void print_run(std::ostream& out, const RunResult& result) {
       fmt::print(out, "{:<{}}  {:6.2f} %\n", result.predictions[i].label, width,
                  100 * result.predictions[i].probability);
   }
-  if (result.whole && !result.whole->predictions.empty())
+  if (result.whole && !result.whole->predictions.empty() && predicts_number(result.model))
+    fmt::print(out, "nothing muted: {:.4g}\n", result.whole->predictions.front().logit);
+  else if (result.whole && !result.whole->predictions.empty())
     fmt::print(out, "nothing muted: {}  {:.2f} %\n", result.whole->predictions.front().label,
                100 * result.whole->predictions.front().probability);
   if (result.whole) fmt::print(out, "similarity to nothing muted: {:.4f}\n", result.whole->similarity);

@@ -43,6 +43,8 @@ std::string line_of(const TrainingProgress& progress) {
   if (held_out.divergence > 0) text += fmt::format("  KL {:.4f}", held_out.divergence);
   if (held_out.perplexity > 0) text += fmt::format("  perplexity {:.4g}", held_out.perplexity);
   if (held_out.accuracy > 0) text += fmt::format("  top-1 {:.2f} %", 100 * held_out.accuracy);
+  if (held_out.pearson != 0)
+    text += fmt::format("  Pearson {:.4f}, Spearman {:.4f}", held_out.pearson, held_out.spearman);
   if (progress.items_per_second > 0) text += fmt::format("  {:.1f} items/s", progress.items_per_second);
   if (progress.seconds_left > 0) text += fmt::format("  {} left", duration_text(progress.seconds_left));
   return text;
@@ -173,6 +175,8 @@ void print_outcome(const TrainingOutcome& outcome, const bool json) {
                                      {"accuracy_before", outcome.before.accuracy},
                                      {"matthews", outcome.held_out.matthews},
                                      {"f1", outcome.held_out.f1},
+                                     {"pearson", outcome.held_out.pearson},
+                                     {"spearman", outcome.held_out.spearman},
                                      {"kl", outcome.held_out.divergence},
                                      {"kl_before", outcome.before.divergence},
                                      {"notes", outcome.notes}};
@@ -190,6 +194,8 @@ void print_outcome(const TrainingOutcome& outcome, const bool json) {
                outcome.before.perplexity);
   if (held_out.matthews != 0 || held_out.f1 > 0)
     fmt::print(", Matthews {:.4f}, F1 {:.4f}", held_out.matthews, held_out.f1);
+  if (held_out.pearson != 0)
+    fmt::print(", held-out Pearson {:.4f}, Spearman {:.4f}", held_out.pearson, held_out.spearman);
   if (outcome.before.divergence > 0)
     fmt::print(", held-out KL {:.4f} nats ({:.4f} before)", held_out.divergence, outcome.before.divergence);
   fmt::print("\n");

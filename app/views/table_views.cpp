@@ -11,6 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/figures/scale.h"
 #include "engine/figures/token_text.h"
+#include "engine/run/predicted_number.h"
 #include "engine/run/quantities/head_quantity.h"
 
 namespace hydrascope::app {
@@ -53,6 +54,10 @@ std::string prediction_name(const RunResult& run, const Prediction& prediction) 
   return run.model.causal ? listed_token(prediction.label) : prediction.label;
 }
 
+std::string prediction_value(const RunResult& run, const Prediction& prediction) {
+  return predicts_number(run.model) ? number_text(prediction.logit) : percent_text(prediction.probability);
+}
+
 Figure predictions_figure(std::span<const RunResult* const> runs, int count) {
   Figure figure;
   for (const RunResult* const run : runs) {
@@ -64,11 +69,12 @@ Figure predictions_figure(std::span<const RunResult* const> runs, int count) {
     panel.title = run->schedule.summary();
     if (decoder && run->query)
       panel.title += fmt::format("\nafter “{}”", token_text(*run, static_cast<std::size_t>(*run->query)));
-    panel.x_label = "probability";
+    const bool number = predicts_number(run->model);
+    panel.x_label = number ? run->predictions.front().label : "probability";
     const auto most = std::min(run->predictions.size(), static_cast<std::size_t>(std::max(count, 1)));
     for (std::size_t index = 0; index < most; ++index) {
       panel.labels.push_back(prediction_name(*run, run->predictions[index]));
-      panel.values.push_back(run->predictions[index].probability);
+      panel.values.push_back(number ? run->predictions[index].logit : run->predictions[index].probability);
     }
     figure.panels.emplace_back(std::move(panel));
   }

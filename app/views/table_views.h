@@ -17,6 +17,8 @@ namespace hydrascope::app {
 std::string difference_in_points(double a, double b);
 // The name of a prediction: a class, or a next token as listed_token().
 std::string prediction_name(const RunResult& run, const Prediction& prediction);
+// Its probability, or the number where the model predicts one.
+std::string prediction_value(const RunResult& run, const Prediction& prediction);
 // The `count` most likely classes or next tokens of each run as bars; null runs are skipped.
 Figure predictions_figure(std::span<const RunResult* const> runs, int count = 5);
 

@@ -24,6 +24,7 @@ struct TeacherForcedRequest {
   AdapterChoice adapters;
   std::vector<std::filesystem::path> data; // text: files, a text a line or a column; images: folders
   int column = 0;                          // of tab-separated lines, from 1; 0: whole lines
+  int pair_column = 0;                     // of the second texts of pairs; 0: none
   bool header = false;                     // the first line of each file is skipped
   int limit = 0;                           // texts or pictures of each file or folder; 0: all
   // Text: weights over this many tokens. Each text is run by itself with its own positions, then q and k of

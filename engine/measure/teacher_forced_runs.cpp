@@ -92,7 +92,9 @@ private:
 };
 
 using NoteTaker = std::function<void(const std::string&)>;
-using Texts = std::shared_ptr<const std::vector<TokenIds>>;
+using Texts = std::shared_ptr<const std::vector<ModelInput>>; // B = 1 each
+
+std::int64_t tokens_of(const ModelInput& text) { return text.token_ids.size(1); }
 
 // Large enough for efficient matrix products, small enough to keep every weight matrix small.
 constexpr std::size_t kBatchTokens = 256;
@@ -125,16 +127,16 @@ public:
 
   void visit(const std::shared_ptr<const Model>& model, const LayerVisitor& visitor,
              const std::stop_token& stop, const NoteTaker&) const override {
-    std::map<std::size_t, std::vector<const TokenIds*>> by_length;
-    for (const TokenIds& text : *texts_) by_length[text.size()].push_back(&text);
+    std::map<std::int64_t, std::vector<const ModelInput*>> by_length;
+    for (const ModelInput& text : *texts_) by_length[tokens_of(text)].push_back(&text);
     std::size_t item = 0;
     for (auto& [length, texts] : by_length) {
-      std::erase_if(texts, [&](const TokenIds*) { return !turns_.has(item++); });
-      const std::size_t at_once = std::max<std::size_t>(1, kBatchTokens / length);
+      std::erase_if(texts, [&](const ModelInput*) { return !turns_.has(item++); });
+      const std::size_t at_once = std::max<std::size_t>(1, kBatchTokens / static_cast<std::size_t>(length));
       for (std::size_t first = 0; first < texts.size(); first += at_once) {
         const std::size_t end = std::min(texts.size(), first + at_once);
-        ModelInput input = text_batch({texts.begin() + static_cast<std::ptrdiff_t>(first),
-                                       texts.begin() + static_cast<std::ptrdiff_t>(end)});
+        ModelInput input = padded_batch({texts.begin() + static_cast<std::ptrdiff_t>(first),
+                                         texts.begin() + static_cast<std::ptrdiff_t>(end)});
         if (maximum_ > 0)
           input.positions = at::remainder(at::arange(input.token_ids.size(1), at::kLong), maximum_);
         visit_softmax_run(model, input, visitor, stop);
@@ -164,15 +166,13 @@ public:
     const int layers = model->info().layers;
     std::int64_t before = own_.first * length_; // tokens
     auto text = texts_->begin();
-    for (; text != texts_->end() && static_cast<std::int64_t>(text->size()) <= before; ++text)
-      before -= static_cast<std::int64_t>(text->size());
+    for (; text != texts_->end() && tokens_of(*text) <= before; ++text) before -= tokens_of(*text);
     PieceBuffer buffer(layers, length_, before);
     std::int64_t left = own_.count;
     for (; text != texts_->end(); ++text) {
       if (left == 0) return; // the remaining texts do not fill a piece
       visit_softmax_run(
-          model, text_batch({&*text}),
-          [&](int layer, const AttentionInput& input) { buffer.add(layer, input); }, stop);
+          model, *text, [&](int layer, const AttentionInput& input) { buffer.add(layer, input); }, stop);
       for (; left > 0 && buffer.full(); --left)
         for (int layer = 0; layer < layers; ++layer) {
           if (stop.stop_requested()) throw Cancelled();
@@ -244,24 +244,26 @@ private:
   std::vector<std::filesystem::path> sequences_;
 };
 
+// Texts, or pairs of which each is one input.
 Texts read_data(const Model& model, const std::filesystem::path& file, const TeacherForcedRequest& request,
                 std::vector<std::string>& notes) {
   if (std::filesystem::is_directory(file))
     throw UsageError(file.string(),
                      fmt::format("is a folder, and the model {} takes text", model.info().name),
                      "name a text file, or choose a vision model with --model");
-  TokenTexts texts = tokenized(model, read_texts(file, request.column, request.header, request.limit));
+  TokenizedTexts texts =
+      tokenized(model, read_pairs(file, request.column, request.pair_column, request.header, request.limit));
   if (texts.texts.empty()) throw Error(file.string(), "holds no text", "name another file");
   if (texts.cut > 0)
     notes.push_back(
         fmt::format("{}: {} texts were cut at {} tokens", file.string(), texts.cut, model.info().max_tokens));
-  return std::make_shared<const std::vector<TokenIds>>(std::move(texts.texts));
+  return std::make_shared<const std::vector<ModelInput>>(std::move(texts.texts));
 }
 
 std::unique_ptr<SequenceSeries> concatenated(const Texts& texts, std::int64_t length,
                                              const std::filesystem::path& file, const DataShare& share) {
   std::int64_t tokens = 0;
-  for (const TokenIds& text : *texts) tokens += static_cast<std::int64_t>(text.size());
+  for (const ModelInput& text : *texts) tokens += tokens_of(text);
   if (length > tokens)
     throw UsageError(fmt::format("--lengths {}", length),
                      fmt::format("the texts of {} have {} tokens together", file.string(), tokens),
@@ -274,7 +276,8 @@ std::unique_ptr<SequenceSeries> concatenated(const Texts& texts, std::int64_t le
 std::vector<TokenIds> joined_pieces(const Model& model, const std::filesystem::path& file,
                                     const TeacherForcedRequest& request, std::int64_t length,
                                     std::vector<std::string>& notes) {
-  if (!model.info().causal) return joined_texts(*read_data(model, file, request, notes), length);
+  if (!model.info().causal)
+    return joined_texts(token_ids_of(*read_data(model, file, request, notes)), length);
   TokenIds text;
   if (request.column > 0 || request.header) {
     const auto lines = read_texts(file, request.column, request.header, 0);
@@ -309,7 +312,9 @@ std::unique_ptr<SequenceSeries> joined(std::vector<TokenIds> pieces, std::int64_
                     file.string(), tokens, info.max_tokens));
   else
     notes.push_back(fmt::format("{}: fed as one text of {} tokens", file.string(), tokens));
-  return std::make_unique<TextSeries>(std::make_shared<const std::vector<TokenIds>>(std::move(pieces)),
+  std::vector<ModelInput> inputs;
+  for (const TokenIds& piece : pieces) inputs.push_back(text_batch({&piece}));
+  return std::make_unique<TextSeries>(std::make_shared<const std::vector<ModelInput>>(std::move(inputs)),
                                       tokens, info.max_tokens, share);
 }
 
@@ -343,17 +348,19 @@ std::vector<SeriesOfData> make_series(const AppliedModel& model, const TeacherFo
   if (request.data.empty()) throw UsageError("--data", "nothing to measure on", "name a file");
   const ModelInfo& info = model.model->info();
   check_lengths(request);
+  check_pair_column(request.column, request.pair_column);
+  const bool reads_texts = !info.capture && info.input == InputKind::text;
+  if (!reads_texts && (!request.lengths.empty() || request.joined || request.pair_column > 0))
+    throw UsageError("--lengths, --joined and --pair-column", "are for texts", "leave them out");
+  if (request.pair_column > 0 && request.joined)
+    throw UsageError("--pair-column", "makes inputs of two texts, --joined one of all", "leave one out");
   std::vector<SeriesOfData> all;
   if (info.capture) {
-    if (!request.lengths.empty() || request.joined)
-      throw UsageError("--lengths and --joined", "are for texts", "leave them out");
     for (const auto& data : request.data)
       all.push_back({data, std::make_unique<CaptureSeries>(capture_sequences({data}, info), request.share)});
     return all;
   }
   if (info.input == InputKind::image) {
-    if (!request.lengths.empty() || request.joined)
-      throw UsageError("--lengths and --joined", "are for texts", "leave them out");
     const auto size =
         request.execution.image_size ? request.execution.image_size : model.adapter_image_size();
     for (const auto& folder : request.data) {

@@ -114,6 +114,7 @@ std::vector<std::string> read_texts(const std::filesystem::path& file, int colum
 
 std::vector<TextOrPair> read_pairs(const std::filesystem::path& file, int column, int pair_column,
                                    bool header, int limit) {
+  check_pair_column(column, pair_column);
   std::vector<TextOrPair> texts;
   for (const TsvLine& line : read_tsv(file)) {
     if (header && line.number == 1) continue;
@@ -126,6 +127,13 @@ std::vector<TextOrPair> read_pairs(const std::filesystem::path& file, int column
     if (limit > 0 && static_cast<int>(texts.size()) >= limit) break;
   }
   return texts;
+}
+
+void check_pair_column(const int column, const int pair_column) {
+  if (pair_column > 0 && (column == 0 || column == pair_column))
+    throw UsageError("--pair-column",
+                     column == 0 ? "needs the column of the first texts" : "is the column of the first texts",
+                     "give --column as well, e.g. for MRPC --column 4 --pair-column 5");
 }
 
 std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder, int limit) {
@@ -142,16 +150,24 @@ std::vector<std::filesystem::path> files_below(const std::filesystem::path& fold
   return some;
 }
 
-TokenTexts tokenized(const Model& model, const std::vector<std::string>& texts) {
-  TokenTexts result;
-  for (const std::string& text : texts) {
-    const ModelInput input = model.prepare_text(text);
-    const at::Tensor ids = input.token_ids.flatten().contiguous();
-    const auto* const first = ids.const_data_ptr<std::int64_t>();
-    result.texts.emplace_back(first, first + ids.numel());
+TokenizedTexts tokenized(const Model& model, const std::vector<TextOrPair>& texts) {
+  TokenizedTexts result;
+  for (const TextOrPair& text : texts) {
+    ModelInput& input = result.texts.emplace_back(model.prepare_text(text.text, text.second));
+    input.tokens.clear();
     result.cut += input.note.empty() ? 0 : 1;
   }
   return result;
+}
+
+std::vector<TokenIds> token_ids_of(const std::vector<ModelInput>& texts) {
+  std::vector<TokenIds> all;
+  for (const ModelInput& text : texts) {
+    const at::Tensor ids = text.token_ids.flatten().contiguous();
+    const auto* const first = ids.const_data_ptr<std::int64_t>();
+    all.emplace_back(first, first + ids.numel());
+  }
+  return all;
 }
 
 std::vector<TokenIds> joined_texts(const std::vector<TokenIds>& texts, std::int64_t length) {

@@ -52,7 +52,8 @@ struct TextOrPair {
   std::string text;
   std::optional<std::string> second;
 };
-// The same with second texts from column `pair_column`, 0: none.
+// The same with second texts from column `pair_column`, 0: none. Throws UsageError, too (a column of second
+// texts that is none of pairs).
 std::vector<TextOrPair> read_pairs(const std::filesystem::path& file, int column, int pair_column,
                                    bool header, int limit);
 
@@ -62,11 +63,17 @@ std::vector<std::filesystem::path> files_below(const std::filesystem::path& fold
 
 using TokenIds = std::vector<std::int64_t>; // with the special tokens at both ends
 
-struct TokenTexts {
-  std::vector<TokenIds> texts;
-  std::int64_t cut = 0; // number of texts longer than the model's position table
+// Throws UsageError unless `pair_column` is 0 or another column than `column`, which is given then.
+void check_pair_column(int column, int pair_column);
+
+struct TokenizedTexts {
+  std::vector<ModelInput> texts; // B = 1 each, without their tokens' texts
+  std::int64_t cut = 0;          // number of texts longer than the model's position table
 };
-TokenTexts tokenized(const Model& model, const std::vector<std::string>& texts);
+TokenizedTexts tokenized(const Model& model, const std::vector<TextOrPair>& texts);
+
+// The token ids of texts (B = 1 each).
+std::vector<TokenIds> token_ids_of(const std::vector<ModelInput>& texts);
 
 // The texts concatenated and cut into pieces of `length` tokens (0: one piece), each with its own first and
 // last special token. The last piece may be shorter.

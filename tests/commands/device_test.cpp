@@ -84,6 +84,10 @@ protected:
     for (int i = 0; i < 16; ++i)
       table << (i % 2 == 0 ? "no\tthe cat sat on mat number " : "yes\tsum over the linear token ") << i
             << '\n';
+    std::ofstream scores(at("scores.tsv"));
+    for (int i = 0; i < 16; ++i)
+      scores << (i % 2 == 0 ? "4.5\tthe cat sat on mat\tthe cat " : "0.5\tsum over the linear token\ta mat ")
+             << i << '\n';
     std::ofstream boxes(at("boxes.tsv"));
     boxes << "image\tclass\tx0\ty0\tx1\ty1\n";
     for (const auto& [label, files] : {std::pair{"cat", std::vector{"gradient.png", "tiny.png"}},
@@ -277,6 +281,14 @@ const std::vector<Case>& cases() {
          vit + " --data FOLDER/pictures --validation FOLDER/pictures --train-layers 1,head --epochs 2 "
                "--batch 2 --dtype float32 --image-size 28 --json -o FILE.safetensors",
          2e-3},
+        {"finetune",
+         bert +
+             " --objective regression --data FOLDER/scores.tsv --column 2 --pair-column 3 --label-column 1 "
+             "--train-layers 0-1,head,embeddings --epochs 2 --batch 4 --dtype float32 --json "
+             "-o FILE.safetensors",
+         2e-3},
+        {"kl",
+         "--kernels softmax,elu" + bert + " --data FOLDER/scores.tsv --column 2 --pair-column 3 --json"},
         {"evaluate", bert + " --data FOLDER/table.tsv --column 2 --label-column 1 --json"},
         {"evaluate", vit + " --data FOLDER/pictures --boxes FOLDER/boxes.tsv --json"},
         {"evaluate", vit + " --data FOLDER/pictures --replace back:1=elu --json"},

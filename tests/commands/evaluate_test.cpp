@@ -106,6 +106,52 @@ TEST_F(EvaluateCommand, OnePictureInEveryClassIsRightOnce) {
               1e-12);
 }
 
+// A model that was fine-tuned to numbers: its correlations, and what `run` predicts.
+TEST_F(EvaluateCommand, NumbersInJson) {
+  std::string table = "score\ta\tb\n";
+  for (int i = 0; i < 24; ++i)
+    table += fmt::format("{}\t{}\tword {}\n", i % 2 == 0 ? 4.5 : 0.5,
+                         i % 2 == 0 ? "the cat sat on a mat" : "the sum is linear", i);
+  write("scores.tsv", table);
+  const std::string columns =
+      " --column 2 --pair-column 3 --label-column 1 --header --data " + at("scores.tsv");
+  const std::string model = " --model " + bert + " --adapter " + at("scored.safetensors");
+  const Outcome trained =
+      hydrascope("finetune --objective regression --no-adapter --model " + bert + columns +
+                 " --train-layers 0-1,head,embeddings --epochs 8 --batch 4 --lr 3e-3 "
+                 "--dtype float32 --json -o " +
+                 at("scored.safetensors"));
+  ASSERT_EQ(trained.status, 0) << trained.errors;
+  const json training = json::parse(trained.output);
+  EXPECT_GT(training.at("pearson").get<double>(), 0.8);
+  EXPECT_GT(training.at("spearman").get<double>(), 0.8);
+
+  const json all = answer(model + columns);
+  EXPECT_EQ(all.at("items"), 24);
+  EXPECT_TRUE(all.at("top1").is_null());
+  EXPECT_TRUE(all.at("f1").is_null());
+  EXPECT_GT(all.at("pearson").get<double>(), 0.8);
+  EXPECT_GT(all.at("spearman").get<double>(), 0.8);
+  EXPECT_LT(all.at("squared_error").get<double>(), 2) << "the labels' variance is 4";
+  const std::string text = hydrascope("evaluate" + model + columns).output;
+  EXPECT_NE(text.find("Spearman"), std::string::npos) << text;
+  EXPECT_EQ(text.find("top-1"), std::string::npos) << text;
+
+  const std::string input = "run" + model + " --text 'the cat sat on a mat' --pair 'word 1'";
+  const json run = json::parse(hydrascope(input + " --json").output);
+  ASSERT_EQ(run.at("predictions").size(), 1u);
+  EXPECT_NEAR(run["predictions"][0].at("number").get<double>(), 4.5, 1);
+  EXPECT_FALSE(run["predictions"][0].contains("probability"));
+  EXPECT_NE(hydrascope(input).output.find("predicted number: "), std::string::npos);
+  EXPECT_EQ(hydrascope("figure predictions -o " + at("f.json") + input.substr(3)).status, 0);
+  const json figure = json::parse(bytes_of(at("f.json")));
+  EXPECT_EQ(figure.dump().find("probability"), std::string::npos) << figure.dump(2);
+
+  write("words.tsv", "high\ta\tb\n");
+  expect_error("evaluate" + model + " --column 2 --pair-column 3 --label-column 1 --data " + at("words.tsv"),
+               1, "the label \"high\" of \"a\" is no number");
+}
+
 TEST_F(EvaluateCommand, WhatIsWrongWithATable) {
   const std::string model = "evaluate --model " + bert + " --data ";
   write("labels.tsv", "a\tyes\nb\tperhaps\n");

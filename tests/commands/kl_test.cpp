@@ -84,6 +84,17 @@ TEST_F(KlCommand, ReadsColumnsOfSeveralFiles) {
   EXPECT_EQ(list[3].at("tokens"), 9);
 }
 
+TEST_F(KlCommand, ReadsPairs) {
+  std::ofstream(at("pairs.tsv")) << "The cat sat on the mat.\t1\tA second line.\n";
+  const std::string arguments = "kl --column 1 --kernels elu --data " + at("pairs.tsv");
+  const json alone = answer(arguments), pair = answer(arguments + " --pair-column 3");
+  EXPECT_EQ(alone[0].at("tokens"), 9);
+  EXPECT_EQ(pair[0].at("tokens"), 9 + 5); // a, second, line, the dot and one more [SEP]
+  const Outcome whole_lines = hydrascope("kl --kernels elu --pair-column 3 --data " + at("pairs.tsv"));
+  EXPECT_EQ(whole_lines.status, 2);
+  EXPECT_NE(whole_lines.errors.find("--column"), std::string::npos) << whole_lines.errors;
+}
+
 TEST_F(KlCommand, MeasuresOverLongerLengths) {
   const std::string arguments = "kl --limit 40 --kernels elu --lengths 64,128 --data " + sentences;
   const json list = answer(arguments);

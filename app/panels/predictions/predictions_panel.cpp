@@ -9,6 +9,7 @@
 #include "app/ui/widgets.h"
 #include "app/views/table_views.h"
 #include "engine/figures/scale.h"
+#include "engine/run/predicted_number.h"
 
 namespace hydrascope::app {
 
@@ -47,6 +48,7 @@ public:
     effect_.clear();
     heading_.clear();
     decoder_ = is_decoder(snapshot.document->scene());
+    number_.clear();
     const RunResult* a = snapshot.results[0]->any();
     const RunResult* b = snapshot.document->view.shown == Shown::a ? nullptr : snapshot.results[1]->any();
     no_classifier_ = a != nullptr && a->predictions.empty();
@@ -55,6 +57,13 @@ public:
     run_b_ = b == nullptr ? nullptr : snapshot.results[1]->parts.back();
     if (a == nullptr) return;
     if (a->whole) effect_ = effect_text(*a);
+    if (predicts_number(a->model) && !a->predictions.empty()) {
+      number_ = fmt::format("{}: {}", prediction_name(*a, a->predictions.front()),
+                            prediction_value(*a, a->predictions.front()));
+      if (b != nullptr && !b->predictions.empty())
+        number_ += fmt::format(" in A, {} in B", prediction_value(*b, b->predictions.front()));
+      return;
+    }
     with_whole_ = a->whole.has_value() && !with_b_;
     if (decoder_) {
       const std::int64_t token = row_query(snapshot.document->scene(), *a);
@@ -90,6 +99,10 @@ public:
     }
     if (!effect_.empty()) ellipsis_text(effect_, ImGui::GetContentRegionAvail().x, theme::text);
     ImGui::PopFont();
+    if (!number_.empty()) {
+      ellipsis_text(number_, ImGui::GetContentRegionAvail().x, theme::text);
+      return;
+    }
     if (rows_.empty()) {
       empty_notice(graphics(), decoder_ ? "The likeliest next tokens, once the model has run."
                                : no_classifier_
@@ -147,10 +160,10 @@ private:
     const Prediction& now = run.predictions.front();
     if (before.index != now.index)
       return fmt::format("{}: {} {} became {} {}", count, prediction_name(run, before),
-                         percent_text(before.probability), prediction_name(run, now),
-                         percent_text(now.probability));
-    return fmt::format("{}: {} {} → {}", count, prediction_name(run, now), percent_text(before.probability),
-                       percent_text(now.probability));
+                         prediction_value(run, before), prediction_name(run, now),
+                         prediction_value(run, now));
+    return fmt::format("{}: {} {} → {}", count, prediction_name(run, now), prediction_value(run, before),
+                       prediction_value(run, now));
   }
 
   // Keeps the class that is the most likely with nothing hidden or muted.
@@ -244,6 +257,7 @@ private:
   std::shared_ptr<const RunResult> run_a_, run_b_;
   std::string effect_;  // the effect of hidden tokens and muted heads; empty without any
   std::string heading_; // a decoder's: after which text
+  std::string number_;  // where a number is predicted, that
   bool with_b_ = false, with_whole_ = false, no_classifier_ = false, decoder_ = false;
 };
 

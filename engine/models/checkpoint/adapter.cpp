@@ -169,6 +169,21 @@ void add_updates(const Model& model, const SafetensorsFile& file, std::map<std::
   if (factors != 2 * pairs) fail("has half of a pair of low-rank factors");
 }
 
+// A classifier that was trained on standardised labels then predicts in their unit. Throws BrokenFile (a
+// scale that is none, or of no classifier).
+void scale_to_labels(const SafetensorsFile& file, std::map<std::string, at::Tensor>& parameters) {
+  if (text_of(file.metadata(), "label_deviation").empty()) return;
+  const auto mean = decimal_number(text_of(file.metadata(), "label_mean"));
+  const auto deviation = decimal_number(text_of(file.metadata(), "label_deviation"));
+  const auto weight = parameters.find("classifier.weight"), bias = parameters.find("classifier.bias");
+  const bool whole = weight != parameters.end() && bias != parameters.end();
+  if (!mean || !deviation || *deviation <= 0 || !whole || bias->second.numel() != 1)
+    throw BrokenFile(file.path().string(), "label_mean and label_deviation are no scale of its classifier",
+                     "train the adapter again, or fetch it again");
+  weight->second = weight->second * *deviation;
+  bias->second = bias->second * *deviation + *mean;
+}
+
 } // namespace
 
 AdapterInfo read_adapter_info(const std::filesystem::path& file) {
@@ -243,6 +258,7 @@ std::shared_ptr<const Model> apply_adapter(const std::shared_ptr<const Model>& m
   for (const auto& [name, view] : file.tensors())
     if (!name.ends_with(low_rank_a) && !name.ends_with(low_rank_b))
       replacements[canonical_name(name)] = tensor_of(view, file).to(at::kFloat);
+  scale_to_labels(file, replacements);
   std::vector<std::string> labels;
   for (const auto& one : adapter.classes) labels.push_back(one.label);
   try {

@@ -9,6 +9,7 @@
 #include <ATen/ops/softmax.h>
 
 #include "engine/run/pass.h"
+#include "engine/run/predicted_number.h"
 #include "engine/run/quantities/measures.h"
 #include "engine/run/reading.h"
 
@@ -46,7 +47,8 @@ HiddenTarget hidden_target(const CheckedTarget& target, const Model& model, cons
   HiddenTarget reading;
   reading.value =
       target_value(target, model, logits, model.final_hidden(output), input.mask, other).value.item<double>();
-  if (of_class) reading.probability = at::softmax(logits.to(at::kDouble), 1)[0][target.index].item<double>();
+  if (of_class && !predicts_number(model.info()))
+    reading.probability = at::softmax(logits.to(at::kDouble), 1)[0][target.index].item<double>();
   return reading;
 }
 

@@ -57,6 +57,19 @@ std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& file,
   return texts;
 }
 
+std::vector<double> label_numbers(const std::vector<LabelledText>& texts, const std::filesystem::path& file) {
+  std::vector<double> numbers;
+  for (const LabelledText& text : texts) {
+    const auto number = decimal_number(text.label);
+    if (!number)
+      throw Error(file.string(),
+                  fmt::format("the label \"{}\" of \"{}\" is no number", text.label, text.text),
+                  "name the column of the numbers with --label-column; --header skips the first line");
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 } // namespace hydrascope
 
 namespace hydrascope::training {
@@ -168,6 +181,13 @@ ClassPlan plan_classes(const std::vector<std::string>& asked, const std::vector<
   plan.folders = std::move(matched);
   plan.classes = known;
   for (const auto& folder : plan.folders) plan.targets.push_back(matching_class(known, folder));
+  return plan;
+}
+
+ClassPlan plan_number(const std::vector<AdapterInfo::Class>& known) {
+  ClassPlan plan;
+  plan.new_head = known.size() != 1;
+  plan.classes = plan.new_head ? std::vector<AdapterInfo::Class>{{"", "number"}} : known;
   return plan;
 }
 

@@ -40,6 +40,10 @@ struct LabelledText {
 std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& file,
                                               const LabelledColumns& columns, bool header, int limit);
 
+// The labels of a table's examples as numbers. Throws Error naming the file, the label and its text where one
+// is no finite number.
+std::vector<double> label_numbers(const std::vector<LabelledText>& texts, const std::filesystem::path& file);
+
 } // namespace hydrascope
 
 namespace hydrascope::training {
@@ -92,6 +96,8 @@ struct ClassPlan {
 ClassPlan plan_classes(const std::vector<std::string>& asked, const std::vector<std::string>& available,
                        const std::vector<AdapterInfo::Class>& known,
                        const std::map<std::string, std::string>& labels);
+// The same of a regression: one output, the classifier's if it has one too.
+ClassPlan plan_number(const std::vector<AdapterInfo::Class>& known);
 
 // ---- Boxes of the objects in pictures ----
 

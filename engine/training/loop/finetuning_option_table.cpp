@@ -30,9 +30,9 @@ std::vector<TrainingOption> finetuning_options() {
        .flags = "--train-layers",
        .section = Section::parts,
        .access = field([](OfFinetuning auto& request) -> auto& { return request.trained; }),
-       .help =
-           "such as 8-11,head or 10-11.attention (default: what the schedule replaces, or the last four, and "
-           "the head; decoders: what it replaces, or all layers)",
+       .help = "such as 8-11,head or 10-11.attention or 0-5,head,embeddings (default: what the schedule "
+               "replaces, or the last four, and "
+               "the head; decoders: what it replaces, or all layers)",
        .label = "Layers",
        .tooltip = "Which parameters are trained: 8-11,head or 10-11.attention,head or 0-11,head,embeddings.\n"
                   "Left empty: the layers that the schedule replaces, or the last four, and the head.",
@@ -41,8 +41,9 @@ std::vector<TrainingOption> finetuning_options() {
        .flags = "--objective",
        .section = Section::parts,
        .access = field([](OfFinetuning auto& request) -> auto& { return request.objective; }),
-       .help = "classification, or next-token: each token of running text from those before it (default: "
-               "next-token for decoders)"},
+       .help =
+           "classification, regression: labels that are numbers, or next-token: each token of running text "
+           "from those before it (default: next-token for decoders, else classification)"},
       {.key = "answer_column",
        .flags = "--answer-column",
        .section = Section::table,

@@ -102,15 +102,17 @@ std::string chunk_lengths_text(const ChunkLengths& chunk) {
 Objective parse_objective(const std::string& text) {
   if (text.empty()) return Objective::by_model;
   if (text == "classification") return Objective::classification;
+  if (text == "regression") return Objective::regression;
   if (text == "next-token") return Objective::next_token;
   throw UsageError("--objective", fmt::format("\"{}\" is not what it takes", text),
-                   "write classification or next-token");
+                   "write classification, regression or next-token");
 }
 
 std::string objective_text(const Objective objective) {
   switch (objective) {
     case Objective::by_model: return {};
     case Objective::classification: return "classification";
+    case Objective::regression: return "regression";
     case Objective::next_token: return "next-token";
   }
   return {};

@@ -26,7 +26,7 @@ std::string low_rank_text(const LowRank& update);
 ChunkLengths parse_chunk_lengths(const std::string& text);
 std::string chunk_lengths_text(const ChunkLengths& chunk);
 
-// "classification", "next-token", or an empty text. Throws UsageError.
+// "classification", "regression", "next-token", or an empty text. Throws UsageError.
 Objective parse_objective(const std::string& text);
 std::string objective_text(Objective objective);
 

@@ -112,6 +112,12 @@ TrainedParts parts_to_train(const std::optional<TrainedParts>& asked, const Sche
   return parts;
 }
 
+void check_low_rank(const std::optional<LowRank>& low_rank, const TrainedParts& parts) {
+  if (low_rank && parts.layers.empty() && parts.attention.empty())
+    throw UsageError("--lora", "no layer is trained whose attention it could update",
+                     "name some with --train-layers");
+}
+
 int first_trained(const TrainedParts& parts, const int layers) {
   if (parts.embeddings) return 0;
   int first = layers;

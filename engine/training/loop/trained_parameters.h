@@ -1,6 +1,7 @@
 // Which parameters a fine-tuning trains, as leaves of the gradient graph.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "engine/models/transformer/model.h"
@@ -15,6 +16,9 @@ namespace hydrascope::training {
 // The parts asked for, in ascending order; by default the head and the layers that the schedule replaces, or
 // else the last four. Throws UsageError for a layer that the model does not have or that is named twice.
 TrainedParts parts_to_train(const std::optional<TrainedParts>& asked, const Schedule& schedule);
+
+// Throws UsageError for low-rank updates without a layer whose attention they could update.
+void check_low_rank(const std::optional<LowRank>& low_rank, const TrainedParts& parts);
 
 // The first trained layer of the model's `layers`: 0 with the embeddings, `layers` with the head alone.
 int first_trained(const TrainedParts& parts, int layers);

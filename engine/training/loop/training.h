@@ -37,6 +37,8 @@ struct HeldOut {
   double accuracy = 0;   // fine-tuning: top-1, from 0 to 1
   double matthews = 0;   // two classes: Matthews' correlation, −1 … 1
   double f1 = 0;         // two classes: F1 of the second class
+  double pearson = 0;    // regression, engine/measure/correlation.h, −1 … 1
+  double spearman = 0;
   // Distillation: the loss of each head, layer by layer; `loss` is their mean.
   std::vector<double> head_losses = {};
 };
@@ -142,6 +144,7 @@ TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& o
 enum class Objective {
   by_model,       // next_token for decoders, else classification
   classification, // the class of a picture, a text or a pair of texts
+  regression,     // the number that is the label of a text or a pair of texts
   next_token      // each token of running text, or of an answer, from those before it
 };
 Objective objective_for(Objective asked, const ModelInfo& model);
@@ -165,7 +168,10 @@ struct TrainedParts {
 
 // Fine-tuning of chosen layers and the classifier, on a labelled table of texts or on an image folder with a
 // sub-folder per class. Of pictures the input of the first trained layer is computed once and cached on disk
-// in float16. Decoders learn to go on with running text, or with the answers of a table of prompts.
+// in float16. Regression has one output and the mean squared error of labels standardised by the mean and the
+// standard deviation of the training data's; the best state is that with the highest mean of Pearson's and
+// Spearman's correlation, and the adapter holds the scale, so that a model with it predicts in the labels'
+// unit. Decoders learn to go on with running text, or with the answers of a table of prompts.
 struct FinetuneRequest {
   TrainingSettings settings{.epochs = 5, .batch = 64, .learning_rate = 3e-4, .validation_share = 0.1};
   ScheduleChoice schedule;

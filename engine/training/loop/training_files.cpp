@@ -14,7 +14,7 @@
 namespace hydrascope {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(HeldOut, step, loss, perplexity, divergence, accuracy,
-                                                matthews, f1, head_losses)
+                                                matthews, f1, pearson, spearman, head_losses)
 
 namespace training {
 namespace {
@@ -159,6 +159,10 @@ AdapterInfo write_adapter(const std::filesystem::path& file, const NamedTensors&
                                                  {"accuracy", record.accuracy},
                                                  {"command", shared_command(record.command)}};
   if (record.low_rank_alpha > 0) metadata["lora_alpha"] = fmt::format("{}", record.low_rank_alpha);
+  if (record.label_deviation > 0) {
+    metadata["label_mean"] = fmt::format("{}", record.label_mean);
+    metadata["label_deviation"] = fmt::format("{}", record.label_deviation);
+  }
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path());
   write_tensors(file, halves, metadata);
   return read_adapter_info(file);

@@ -79,6 +79,8 @@ struct AdapterRecord {
   double loss = 0;
   std::string accuracy;      // in words: "held-out top-1 0.771 of 2850"; or the held-out KL
   double low_rank_alpha = 0; // of the factors among the parameters; 0: there are none
+  // The classifier among the parameters predicts a number: label = mean + deviation · output; 0: it does not.
+  double label_mean = 0, label_deviation = 0;
   std::string command;
 };
 

@@ -35,9 +35,7 @@ namespace {
 // The parts to train. Throws UsageError if they do not fit the other options.
 TrainedParts checked_parts(const FinetuneRequest& request, const Schedule& schedule) {
   TrainedParts parts = parts_to_train(request.trained, schedule);
-  if (request.low_rank && parts.layers.empty() && parts.attention.empty())
-    throw UsageError("--lora", "no layer is trained whose attention it could update",
-                     "name some with --train-layers");
+  check_low_rank(request.low_rank, parts);
   if (request.patch_dropout > 0)
     for (const KernelSpec& kernel : schedule.layers)
       if (kernel_info(kernel).positional)
@@ -76,6 +74,9 @@ public:
         data_(make_labelled_data(prepared_, request, first_, products_, observer, stop_)) {
     refuse_what_goes_on(request);
     if (!data_) return;
+    if (data_->plan().new_head && prepared_.classes.size() == 1)
+      throw UsageError("--objective", "the model's classifier predicts a number, not classes",
+                       "add --objective regression, or start from the bare model with --no-adapter");
     batches_.emplace(data_->items(Part::training), settings_.batch, settings_.execution.seed,
                      [this](const std::int64_t item) { return data_->length(Part::training, item); });
     leaves_ = make_leaves(prepared_, parts_, data_->plan(), request_.low_rank, settings_.execution.seed);

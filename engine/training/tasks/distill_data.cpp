@@ -1,6 +1,7 @@
 #include "engine/training/tasks/distill_data.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <ATen/ops/cat.h>
 #include <fmt/format.h>
@@ -21,11 +22,7 @@ public:
   TextData(const PreparedModel& prepared, const DistillRequest& request) {
     const Model& model = *prepared.model;
     const ChunkLengths chunk = checked_chunk(request.chunk, model.info());
-    if (request.pair_column > 0 && (request.column == 0 || request.column == request.pair_column))
-      throw UsageError(
-          "--pair-column",
-          request.column == 0 ? "needs the column of the first texts" : "is the column of the first texts",
-          "give --column as well, e.g. for MRPC --column 4 --pair-column 5");
+    check_pair_column(request.column, request.pair_column);
     if (request.copies > 1)
       throw UsageError("--copies", "makes random crops of pictures; these data are texts", "leave it out");
     for (const auto& file : request.data)
@@ -57,17 +54,16 @@ public:
 private:
   void take_lines(const Model& model, const DistillRequest& request, const std::filesystem::path& file) {
     const bool table = file.extension() == ".tsv";
-    for (const TextOrPair& text :
-         read_pairs(file, table ? request.column : 0, table ? request.pair_column : 0,
-                    table && request.header, request.limit)) {
-      texts_.push_back(model.prepare_text(text.text, text.second));
-      texts_.back().tokens.clear();
-      cut_ += texts_.back().note.empty() ? 0 : 1;
-    }
+    TokenizedTexts read =
+        tokenized(model, read_pairs(file, table ? request.column : 0, table ? request.pair_column : 0,
+                                    table && request.header, request.limit));
+    std::ranges::move(read.texts, std::back_inserter(texts_));
+    cut_ += read.cut;
   }
   void take_chunks(const Model& model, const DistillRequest& request, const std::filesystem::path& file) {
-    const TokenTexts texts = tokenized(model, read_texts(file, 0, false, request.limit));
-    for (const TokenIds& piece : chunks(texts.texts, request)) texts_.push_back(text_batch({&piece}));
+    const TokenizedTexts texts = tokenized(model, read_pairs(file, 0, 0, false, request.limit));
+    for (const TokenIds& piece : chunks(token_ids_of(texts.texts), request))
+      texts_.push_back(text_batch({&piece}));
     cut_ += texts.cut;
   }
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +15,10 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/error.h"
+#include "engine/measure/correlation.h"
 #include "engine/run/inputs.h"
 #include "engine/run/pass.h"
+#include "engine/run/predicted_number.h"
 #include "engine/run/run.h"
 #include "engine/training/data/labelled_files.h"
 #include "engine/training/loop/autocast.h"
@@ -93,6 +97,14 @@ void Evaluation::count(const std::vector<std::int64_t>& targets, const at::Tenso
     counts_.add(targets[row], all.subspan(row * width, width));
 }
 
+void Evaluation::count_numbers(const std::vector<double>& labels, const at::Tensor& batch) {
+  const at::Tensor numbers = batch.select(1, 0).to(at::kCPU, at::kDouble).contiguous();
+  check_finite(numbers, *prepared_.model);
+  labels_.insert(labels_.end(), labels.begin(), labels.end());
+  predicted_.insert(predicted_.end(), numbers.const_data_ptr<double>(),
+                    numbers.const_data_ptr<double>() + numbers.numel());
+}
+
 void Evaluation::note(std::string text) {
   notes_.push_back(std::move(text));
   if (!observer_) return;
@@ -116,13 +128,20 @@ void Evaluation::progress(const std::int64_t done, const std::int64_t all) {
 
 EvaluateOutcome Evaluation::outcome() const {
   EvaluateOutcome outcome;
-  if (counts_.items == 0)
+  if (counts_.items == 0 && labels_.empty())
     throw Error(request_.data.string(), "none of its pictures can be read", "name another folder");
   outcome.items = counts_.items;
   outcome.classes = static_cast<std::int64_t>(prepared_.classes.size());
   outcome.top1 = top1(counts_);
   outcome.top5 = top5(counts_);
-  if (prepared_.model->info().input == InputKind::text) {
+  if (!labels_.empty()) {
+    outcome.items = std::ssize(labels_);
+    outcome.pearson = pearson_correlation(predicted_, labels_);
+    outcome.spearman = spearman_correlation(predicted_, labels_);
+    double squares = 0;
+    for (std::size_t i = 0; i < labels_.size(); ++i) squares += std::pow(predicted_[i] - labels_[i], 2);
+    outcome.squared_error = squares / static_cast<double>(labels_.size());
+  } else if (prepared_.model->info().input == InputKind::text) {
     outcome.matthews = matthews_correlation(counts_);
     const bool two = prepared_.classes.size() == 2;
     outcome.f1 = two ? f1_of_class(counts_, 1) : f1_macro(counts_);
@@ -154,7 +173,9 @@ EvaluateOutcome evaluate_texts(Evaluation& evaluation) {
   const EvaluateRequest& request = evaluation.request();
   const PreparedModel& prepared = evaluation.prepared();
   const auto texts = read_labelled_texts(request.data, request.columns, request.header, request.limit);
-  const auto targets = targets_of(evaluation, texts);
+  const bool numbers = predicts_number(prepared.model->info());
+  const auto labels = numbers ? label_numbers(texts, request.data) : std::vector<double>();
+  const auto targets = numbers ? std::vector<std::int64_t>() : targets_of(evaluation, texts);
   std::vector<ModelInput> inputs;
   std::int64_t cut = 0;
   for (const LabelledText& text : texts) {
@@ -175,13 +196,17 @@ EvaluateOutcome evaluate_texts(Evaluation& evaluation) {
   for (std::size_t first = 0; first < order.size(); first += batch) {
     const std::size_t end = std::min(order.size(), first + batch);
     std::vector<const ModelInput*> some;
-    std::vector<std::int64_t> classes;
-    for (std::size_t i = first; i < end; ++i) {
-      some.push_back(&inputs[order[i]]);
-      classes.push_back(targets[order[i]]);
-    }
-    const ModelInput input = placed(*prepared.model, padded_batch(some));
-    evaluation.count(classes, model.logits({}, input, 0));
+    for (std::size_t i = first; i < end; ++i) some.push_back(&inputs[order[i]]);
+    const at::Tensor logits = model.logits({}, placed(*prepared.model, padded_batch(some)), 0);
+    const auto of_batch = [&](const auto& all) {
+      std::remove_cvref_t<decltype(all)> part;
+      for (std::size_t i = first; i < end; ++i) part.push_back(all[order[i]]);
+      return part;
+    };
+    if (numbers)
+      evaluation.count_numbers(of_batch(labels), logits);
+    else
+      evaluation.count(of_batch(targets), logits);
     evaluation.progress(static_cast<std::int64_t>(end), static_cast<std::int64_t>(order.size()));
   }
   return evaluation.outcome();

@@ -1,4 +1,5 @@
-// Accuracy of a model's classifier on labelled data, and the pointing game of its maps. Plain header.
+// Accuracy of a model's classifier on labelled data, the correlation of predicted numbers with labels, and
+// the pointing game of a model's maps. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ namespace hydrascope {
 
 // Data is a folder with a sub-folder of pictures per class, for text models a tab-separated table.
 // Sub-folders and labels are matched with the ids of the classifier's classes, else with their labels, else,
-// for classes without an id, with their numbers (the keys of config.json's id2label).
+// for classes without an id, with their numbers (the keys of config.json's id2label). The labels of a model
+// with one output are numbers.
 struct EvaluateRequest {
   std::filesystem::path model_folder;
   AdapterChoice adapters;
@@ -68,12 +70,15 @@ struct CurvesOutcome {
 
 struct EvaluateOutcome {
   std::int64_t items = 0;
-  std::int64_t classes = 0;  // of the classifier
-  double top1 = 0, top5 = 0; // shares from 0 to 1
+  std::int64_t classes = 0;  // of the classifier; 1: it predicts a number
+  double top1 = 0, top5 = 0; // shares from 0 to 1; of numbers 0
   // Texts: Matthews correlation; F1 of class 1 where there are two classes, else the mean over the classes
   // that occur or are predicted ("macro"), as `f1_of` says.
   std::optional<double> matthews, f1;
   std::string f1_of;
+  // Predicted numbers: their correlations with the labels (engine/measure/correlation.h), and the mean
+  // squared error in the labels' unit.
+  std::optional<double> pearson, spearman, squared_error;
   std::optional<PointingOutcome> pointing;
   std::optional<CurvesOutcome> curves;
   std::string model_hash;
@@ -81,8 +86,8 @@ struct EvaluateOutcome {
   std::vector<std::string> notes; // skipped files, cut texts, measures that do not apply
 };
 
-// Throws Error, UsageError (sub-folders or labels that match no class, listing all; a model without a
-// classifier; boxes for a text model).
+// Throws Error (labels that are no numbers, where the model predicts one), UsageError (sub-folders or labels
+// that match no class, listing all; a model without a classifier; boxes for a text model).
 EvaluateOutcome evaluate(const EvaluateRequest& request, const TrainingObserver& observer = {},
                          const std::stop_token& stop = {},
                          const std::shared_ptr<ModelStore>& models = make_model_store());

@@ -38,6 +38,8 @@ public:
   void count(std::int64_t target, std::span<const std::int64_t> best) { counts_.add(target, best); }
   // The same for a batch of logits (B,C). Throws Error if they are not finite.
   void count(const std::vector<std::int64_t>& targets, const at::Tensor& batch);
+  // The same for predicted numbers (B,1) and their labels.
+  void count_numbers(const std::vector<double>& labels, const at::Tensor& batch);
   void note(std::string text);
   // Reports progress. Throws Cancelled if a stop was requested.
   void progress(std::int64_t done, std::int64_t all);
@@ -53,6 +55,7 @@ private:
   std::shared_ptr<ModelStore> models_;
   PreparedModel prepared_;
   ClassCounts counts_;
+  std::vector<double> predicted_, labels_; // numbers
   std::vector<std::string> notes_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/training/loop/option_fields.h"
 #include "engine/training/tasks/finetuning.h"
 
 namespace hydrascope {
@@ -12,16 +13,18 @@ std::unique_ptr<FinetuneTask> make_finetuning(const FinetuneRequest& request,
                                               const TrainingObserver& observer, const std::stop_token& stop,
                                               ModelStore& models) {
   const ModelInfo& model = models.base(request.settings.model_folder)->info();
-  const bool predicts = objective_for(request.objective, model) == Objective::next_token;
+  const Objective objective = objective_for(request.objective, model);
+  const bool predicts = objective == Objective::next_token;
   if (predicts && !model.causal)
     throw UsageError("--objective next-token", fmt::format("{} predicts no next token", model.name),
                      "name a decoder with --model, as smollm2");
   if (!predicts && model.causal)
-    throw UsageError("--objective classification",
+    throw UsageError("--objective " + objective_text(objective),
                      fmt::format("{} is a decoder, which has no classifier", model.name),
                      "leave it out, or name another --model");
-  return predicts ? make_next_token_tuning(request, stop, models)
-                  : make_classification(request, observer, stop, models);
+  if (predicts) return make_next_token_tuning(request, stop, models);
+  return objective == Objective::regression ? make_regression(request, observer, stop, models)
+                                            : make_classification(request, observer, stop, models);
 }
 
 AdapterRecord record_of(const PreparedModel& prepared, const TrainedParts& parts, const NamedTensors& stored,

@@ -25,6 +25,9 @@ public:
 std::unique_ptr<FinetuneTask> make_classification(const FinetuneRequest& request,
                                                   const TrainingObserver& observer,
                                                   const std::stop_token& stop, ModelStore& models);
+std::unique_ptr<FinetuneTask> make_regression(const FinetuneRequest& request,
+                                              const TrainingObserver& observer, const std::stop_token& stop,
+                                              ModelStore& models);
 std::unique_ptr<FinetuneTask> make_next_token_tuning(const FinetuneRequest& request,
                                                      const std::stop_token& stop, ModelStore& models);
 // The one for the request's objective.

@@ -94,6 +94,7 @@ public:
     const auto& picture = set(part).pictures.images[static_cast<std::size_t>(picture_of(part, item))];
     return plan_.targets[static_cast<std::size_t>(picture.label)];
   }
+  double number(Part, std::int64_t) const override { return 0; } // folders are classes
 
   LabelledBatch batch(const Part part, const std::vector<std::int64_t>& items,
                       const std::uint64_t key) const override {
@@ -212,15 +213,16 @@ public:
     } else {
       held_out = read_labelled_texts(request.validation, request.columns, request.header, 0);
     }
-    std::set<std::string> labels;
-    for (const auto* part : {&train, &held_out})
-      for (const LabelledText& text : *part) labels.insert(text.label);
-    plan_ = plan_classes(
-        request.classes, {labels.begin(), labels.end()}, prepared.classes,
-        request.labels.empty() ? std::map<std::string, std::string>{} : read_labels(request.labels));
-    if (!plan_.note.empty()) notes_.push_back(plan_.note);
-    take(train, train_);
-    take(held_out, held_out_);
+    if (regresses()) {
+      plan_ = plan_number(prepared.classes);
+      take_numbers(train, data_of(request), train_);
+      take_numbers(held_out, request.validation.empty() ? data_of(request) : request.validation, held_out_);
+    } else {
+      plan_ = planned(train, held_out);
+      if (!plan_.note.empty()) notes_.push_back(plan_.note);
+      take(train, train_);
+      take(held_out, held_out_);
+    }
     if (train_.empty() || held_out_.empty())
       throw UsageError("--data", "needs two texts or more: one to train on and one held out",
                        "name another file");
@@ -235,6 +237,9 @@ public:
   }
   std::int64_t label(const Part part, const std::int64_t item) const override {
     return example(part, item).label;
+  }
+  double number(const Part part, const std::int64_t item) const override {
+    return example(part, item).number;
   }
   std::int64_t length(const Part part, const std::int64_t item) const override {
     return example(part, item).input.token_ids.size(1);
@@ -251,8 +256,8 @@ public:
   }
 
   std::string summary() const override {
-    return fmt::format("{} ({} classes, {} texts)", last_name(data_of(request_)), plan_.folders.size(),
-                       train_.size());
+    const std::string labels = regresses() ? "numbers" : fmt::format("{} classes", plan_.folders.size());
+    return fmt::format("{} ({}, {} texts)", last_name(data_of(request_)), labels, train_.size());
   }
   std::string items_name() const override { return "texts"; }
   std::string configuration() const override { return last_name(data_of(request_)); }
@@ -261,7 +266,9 @@ private:
   struct Example {
     ModelInput input; // B = 1
     std::int64_t label = 0;
+    double number = 0; // regression
   };
+  bool regresses() const { return request_.objective == Objective::regression; }
   const std::vector<Example>& examples(const Part part) const {
     return part == Part::training ? train_ : held_out_;
   }
@@ -269,17 +276,39 @@ private:
     return examples(part)[static_cast<std::size_t>(item)];
   }
 
+  ClassPlan planned(const std::vector<LabelledText>& train, const std::vector<LabelledText>& held_out) const {
+    std::set<std::string> labels;
+    for (const auto* part : {&train, &held_out})
+      for (const LabelledText& text : *part) labels.insert(text.label);
+    return plan_classes(
+        request_.classes, {labels.begin(), labels.end()}, prepared_.classes,
+        request_.labels.empty() ? std::map<std::string, std::string>{} : read_labels(request_.labels));
+  }
+
+  Example tokenized_example(const LabelledText& text) {
+    Example example;
+    example.input = prepared_.model->prepare_text(text.text, text.pair);
+    example.input.tokens.clear();
+    cut_ += example.input.note.empty() ? 0 : 1;
+    return example;
+  }
+
   // Appends the texts whose label is used, tokenized.
   void take(const std::vector<LabelledText>& texts, std::vector<Example>& into) {
     for (const LabelledText& text : texts) {
       const auto found = std::ranges::find(plan_.folders, text.label);
       if (found == plan_.folders.end()) continue;
-      Example example;
-      example.input = prepared_.model->prepare_text(text.text, text.pair);
-      example.input.tokens.clear();
-      cut_ += example.input.note.empty() ? 0 : 1;
-      example.label = plan_.targets[static_cast<std::size_t>(found - plan_.folders.begin())];
-      into.push_back(std::move(example));
+      into.push_back(tokenized_example(text));
+      into.back().label = plan_.targets[static_cast<std::size_t>(found - plan_.folders.begin())];
+    }
+  }
+
+  void take_numbers(const std::vector<LabelledText>& texts, const std::filesystem::path& file,
+                    std::vector<Example>& into) {
+    const std::vector<double> numbers = label_numbers(texts, file);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      into.push_back(tokenized_example(texts[i]));
+      into.back().number = numbers[i];
     }
   }
 

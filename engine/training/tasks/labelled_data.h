@@ -26,6 +26,7 @@ public:
   virtual const ClassPlan& plan() const = 0;
   virtual std::int64_t items(Part part) const = 0;
   virtual std::int64_t label(Part part, std::int64_t item) const = 0;  // class
+  virtual double number(Part part, std::int64_t item) const = 0;       // regression: its label
   virtual std::int64_t length(Part part, std::int64_t item) const = 0; // tokens
   // Everything random, such as the cached copy of each picture, depends on `key`.
   virtual LabelledBatch batch(Part part, const std::vector<std::int64_t>& items, std::uint64_t key) const = 0;
@@ -42,7 +43,8 @@ protected:
 
 // Reads the data and, for pictures, computes the features of layers 0 … first−1 that are not cached yet; null
 // if stopped. `first`: the first trained layer; `products`: the type of matrix products (autocast.h). Throws
-// Error, UsageError (nothing to train on, classes that the classifier does not know).
+// Error (labels of a regression that are no numbers), UsageError (nothing to train on, classes that the
+// classifier does not know).
 std::unique_ptr<LabelledData> make_labelled_data(const PreparedModel& prepared,
                                                  const FinetuneRequest& request, int first,
                                                  at::ScalarType products, const TrainingObserver& observer,

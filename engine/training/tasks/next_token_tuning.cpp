@@ -52,9 +52,7 @@ TrainedParts decoder_parts(const FinetuneRequest& request, const Schedule& sched
       if (schedule.all_exact_softmax() || !kernel_info(schedule.layers[layer]).exact_softmax)
         parts.layers.push_back(static_cast<int>(layer));
   }
-  if (request.low_rank && parts.layers.empty() && parts.attention.empty())
-    throw UsageError("--lora", "no layer is trained whose attention it could update",
-                     "name some with --train-layers");
+  check_low_rank(request.low_rank, parts);
   return parts;
 }
 

@@ -331,6 +331,49 @@ TEST(TeacherForced, PicturesOfAFolder) {
   EXPECT_THAT(message_of<UsageError>([&] { measure_teacher_forced(request); }), HasSubstr("--lengths"));
 }
 
+// Each pair is one input, whose second text has the second token type.
+TEST(TeacherForced, PairsAreOneInput) {
+  const ToyFolder folder;
+  TeacherForcedRequest request = toy_measuring(folder, "elu");
+  const std::vector<std::pair<std::string, std::string>> pairs = {{"the cat sat on a mat", "a word"},
+                                                                  {"sum over the token", "not soft"},
+                                                                  {"a mat", "the head over a mat"}};
+  {
+    std::ofstream table(folder / "pairs.tsv");
+    table << "first\tlabel\tsecond\n";
+    for (const auto& [first, second] : pairs) table << first << "\t1\t" << second << "\n";
+  }
+  request.data = {folder / "pairs.tsv"};
+  request.header = true;
+  request.column = 1;
+  const auto alone = measure_teacher_forced(request);
+  request.pair_column = 3;
+  const auto together = measure_teacher_forced(request);
+  const auto model = load_model(request.model_folder);
+  Expected expected;
+  std::int64_t tokens = 0;
+  for (const auto& [first, second] : pairs) {
+    const ModelInput input = model->prepare_text(first, second);
+    tokens += input.token_ids.size(1);
+    for (const AttentionInput& layer : layers_of(*model, input))
+      add(expected, expected_of(layer, "elu"), 1.0 / (3 * 2));
+  }
+  ASSERT_EQ(together.measures.size(), 1U);
+  EXPECT_EQ(together.measures[0].items, 3);
+  EXPECT_EQ(together.measures[0].tokens, tokens);
+  EXPECT_GT(together.measures[0].tokens, alone.measures[0].tokens);
+  expect_means(together.measures[0].mean, expected);
+  request.lengths = {8};
+  EXPECT_EQ(measure_teacher_forced(request).measures[0].items, tokens / 8);
+
+  request.lengths = {};
+  request.joined = true;
+  EXPECT_THAT(message_of<UsageError>([&] { measure_teacher_forced(request); }), HasSubstr("--pair-column"));
+  request.joined = false;
+  request.pair_column = 1;
+  EXPECT_THAT(message_of<UsageError>([&] { measure_teacher_forced(request); }), HasSubstr("--pair-column"));
+}
+
 TEST(TeacherForced, CanBeStopped) {
   const ToyFolder folder;
   std::stop_source source;

@@ -1,0 +1,254 @@
+// Fine-tuning to the numbers that label texts or pairs of texts.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+#include "engine/measure/correlation.h"
+#include "engine/run/run.h"
+#include "engine/training/data/epoch_batches.h"
+#include "engine/training/data/sampling.h"
+#include "engine/training/loop/autocast.h"
+#include "engine/training/loop/loop.h"
+#include "engine/training/loop/trained_parameters.h"
+#include "engine/training/tasks/finetuning.h"
+#include "engine/training/tasks/labelled_data.h"
+
+namespace hydrascope::training {
+namespace {
+
+constexpr const char* head_weight = "classifier.weight";
+constexpr const char* head_bias = "classifier.bias";
+
+void check_regression(const FinetuneRequest& request, const ModelInfo& model) {
+  if (model.input != InputKind::text)
+    throw UsageError("--objective regression", fmt::format("the model {} takes pictures", model.name),
+                     "leave it out, or name a text model with --model");
+  const auto refuse_if = [](const bool given, const char* option) {
+    if (given) throw UsageError(option, "is not for --objective regression", "leave it out");
+  };
+  refuse_if(!request.classes.empty(), "--classes");
+  refuse_if(!request.labels.empty(), "--labels");
+  refuse_if(request.mixup > 0, "--mixup");
+  refuse_if(request.patch_dropout > 0, "--patch-dropout");
+  refuse_if(request.distillation_alpha > 0, "--distillation-alpha");
+  refuse_if(request.distillation_hidden > 0, "--distillation-hidden");
+  refuse_if(request.answer_column > 0, "--answer-column");
+  refuse_if(request.prompt_template != FinetuneRequest{}.prompt_template, "--template");
+  refuse_if(request.chunk.most > 0, "--chunk");
+}
+
+// label = mean + deviation · output
+struct LabelScale {
+  double mean = 0, deviation = 1;
+};
+
+// The mean and the standard deviation of the training data's labels.
+LabelScale scale_of(const LabelledData& data, const FinetuneRequest& request) {
+  const auto count = static_cast<double>(data.items(Part::training));
+  LabelScale scale;
+  double squares = 0;
+  for (std::int64_t item = 0; item < data.items(Part::training); ++item)
+    scale.mean += data.number(Part::training, item) / count;
+  for (std::int64_t item = 0; item < data.items(Part::training); ++item)
+    squares += std::pow(data.number(Part::training, item) - scale.mean, 2) / count;
+  scale.deviation = std::sqrt(squares);
+  if (!(scale.deviation > 0))
+    throw Error(request.data.front().string(), "all its labels are the same number",
+                "name the column of the labels with --label-column");
+  return scale;
+}
+
+class Regression final : public FinetuneTask {
+public:
+  Regression(const FinetuneRequest& request, const TrainingObserver& observer, std::stop_token stop,
+             ModelStore& models)
+      : request_(request),
+        settings_(request.settings),
+        stop_(std::move(stop)),
+        threads_(settings_.execution.threads),
+        placement_(training_placement(settings_.execution)),
+        products_(product_type(settings_.execution.dtype, placement_.device)),
+        prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, request.schedule,
+                                placement_, true)),
+        parts_(parts_to_train(request.trained, prepared_.schedule)),
+        first_(first_trained(parts_, prepared_.model->info().layers)) {
+    check_regression(request, prepared_.model->info());
+    check_low_rank(request.low_rank, parts_);
+    data_ = make_labelled_data(prepared_, request, first_, products_, observer, stop_);
+    scale_ = scale_of(*data_, request);
+    batches_.emplace(data_->items(Part::training), settings_.batch, settings_.execution.seed,
+                     [this](const std::int64_t item) { return data_->length(Part::training, item); });
+    leaves_ = make_leaves(prepared_, parts_, data_->plan(), request_.low_rank, settings_.execution.seed);
+    // The model's own classifier predicts in the labels' unit, the trained one standardised labels.
+    trains_head_ = leaves_.contains(head_weight);
+    if (trains_head_ && !data_->plan().new_head) {
+      leaves_[head_weight] = restarted(leaves_[head_weight] / scale_.deviation);
+      leaves_[head_bias] = restarted((leaves_[head_bias] - scale_.mean) / scale_.deviation);
+    }
+    model_ = runnable_with(leaves_);
+  }
+
+  const PreparedModel& prepared() const override { return prepared_; }
+  const std::vector<std::string>& notes() const override { return data_->notes(); }
+  const NamedTensors& leaves() const override { return leaves_; }
+  double weight_decay() const override { return request_.weight_decay; }
+  double clip_norm() const override { return 1.0; }
+  bool scales_loss() const override { return products_ == at::kHalf; }
+  double learning_rate(const std::int64_t step, const std::int64_t total) const override {
+    const auto warmup = std::llround(request_.warmup * static_cast<double>(total));
+    return warmup_cosine(settings_.learning_rate, step, std::max(1LL, warmup), total);
+  }
+  std::int64_t steps_per_epoch() const override { return batches_->steps_per_epoch(); }
+
+  std::string configuration() const override {
+    return fmt::format(
+        "regression of {} over {}, {}, {}{}, {}, {} + {} texts, {} epochs, batch {} in {} parts, seed {}, {}",
+        prepared_.model->info().name, prepared_.base.substr(0, 12), prepared_.schedule.summary(),
+        text_of(parts_), request_.low_rank ? " by updates of " + low_rank_words() : std::string(),
+        data_->configuration(), data_->items(Part::training), data_->items(Part::held_out), settings_.epochs,
+        settings_.batch, settings_.accumulate, settings_.execution.seed,
+        Placement{.dtype = products_}.dtype_name());
+  }
+
+  at::Tensor loss(const std::int64_t step, const Gradients& gradients) override {
+    const std::vector<std::int64_t>& items = batches_->of_step(step);
+    at::Tensor shown = at::zeros({1}, at::TensorOptions(at::kDouble).device(placement_.device));
+    for (const auto& part : own_parts(items, settings_)) {
+      if (request_.low_rank) model_ = runnable_with(leaves_); // the updated weights differ in every step
+      const at::Tensor sum =
+          (standardised_outputs(model_, Part::training, part, static_cast<std::uint64_t>(step)) -
+           standardised_labels(Part::training, part))
+              .square()
+              .sum() /
+          static_cast<double>(items.size());
+      gradients.add(sum);
+      shown += sum.detach().to(at::kDouble);
+    }
+    return shown;
+  }
+
+  HeldOut validate() override {
+    const at::NoGradGuard no_gradients;
+    NamedTensors values;
+    for (const auto& [name, value] : leaves_) values[name] = value.detach().clone();
+    values = weights_of(std::move(values));
+    for (auto& [name, value] : matrices_in(products_, values)) values[name] = std::move(value);
+    const RunnableModel model = runnable(prepared_, values, data_->plan());
+    const auto count = static_cast<std::size_t>(data_->items(Part::held_out));
+    // Each process fills in those of its items; the rest stays 0.
+    std::vector<double> outputs(count), labels(count);
+    std::vector<std::int64_t> all(count);
+    std::iota(all.begin(), all.end(), std::int64_t{0});
+    const auto length = [&](const std::int64_t item) { return data_->length(Part::held_out, item); };
+    for (const auto& whole : cut_by_length(std::move(all), settings_.batch, length)) {
+      if (settings_.group == nullptr && stop_.stop_requested()) break;
+      const auto items = own_share(whole, settings_.group);
+      if (items.empty()) continue;
+      const at::Tensor read = standardised_outputs(model, Part::held_out, items, 0).to(at::kCPU, at::kDouble);
+      for (std::size_t i = 0; i < items.size(); ++i)
+        outputs[static_cast<std::size_t>(items[i])] = read.const_data_ptr<double>()[i];
+    }
+    if (settings_.group != nullptr) sum_over(settings_.group, outputs);
+    double squares = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      labels[i] = standardised(data_->number(Part::held_out, static_cast<std::int64_t>(i)));
+      squares += std::pow(outputs[i] - labels[i], 2);
+    }
+    HeldOut held_out;
+    held_out.loss = squares / static_cast<double>(std::max<std::size_t>(1, count));
+    held_out.pearson = pearson_correlation(outputs, labels);
+    held_out.spearman = spearman_correlation(outputs, labels);
+    return held_out;
+  }
+
+  // As GLUE has it of STS-B (Wang et al. 2019, section 2.2).
+  double merit(const HeldOut& held_out) const override { return (held_out.pearson + held_out.spearman) / 2; }
+  void describe(const std::vector<double>&, TrainingProgress&) const override {}
+
+  NamedTensors stored(NamedTensors trained) const override { return weights_of(std::move(trained)); }
+
+  std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
+    AdapterRecord record = record_of(prepared_, parts_, stored(leaves_), settings_.command);
+    record.classes = data_->plan().classes;
+    if (trains_head_) {
+      record.label_mean = scale_.mean;
+      record.label_deviation = scale_.deviation;
+    }
+    record.data = data_->summary();
+    record.steps = held_out.step;
+    record.loss = state.epoch_loss;
+    record.accuracy = fmt::format("held-out Pearson {:.4f}, Spearman {:.4f} of {} texts", held_out.pearson,
+                                  held_out.spearman, data_->items(Part::held_out));
+    return record;
+  }
+
+private:
+  static at::Tensor restarted(const at::Tensor& value) { return value.detach().clone().requires_grad_(true); }
+
+  std::string low_rank_words() const {
+    return fmt::format("rank {}, alpha {}", request_.low_rank->rank, request_.low_rank->alpha);
+  }
+  double standardised(const double label) const { return (label - scale_.mean) / scale_.deviation; }
+
+  at::Tensor standardised_labels(const Part part, const std::vector<std::int64_t>& items) const {
+    std::vector<double> labels;
+    for (const std::int64_t item : items) labels.push_back(standardised(data_->number(part, item)));
+    return at::tensor(labels, at::kDouble).to(placement_.device, at::kFloat);
+  }
+
+  // (B) float32
+  at::Tensor standardised_outputs(const RunnableModel& model, const Part part,
+                                  const std::vector<std::int64_t>& items, const std::uint64_t key) const {
+    const LabelledBatch batch = data_->batch(part, items, key);
+    at::Tensor outputs;
+    {
+      const Autocast autocast(placement_.device, products_);
+      outputs = model.logits(batch.hidden, batch.input, first_).select(1, 0).to(at::kFloat);
+    }
+    return trains_head_ ? outputs : (outputs - scale_.mean) / scale_.deviation;
+  }
+
+  NamedTensors weights_of(NamedTensors parameters) const {
+    if (!request_.low_rank) return parameters;
+    return with_updates(*prepared_.model, parameters, *request_.low_rank);
+  }
+  RunnableModel runnable_with(const NamedTensors& parameters) const {
+    return runnable(prepared_, weights_of(parameters), data_->plan());
+  }
+
+  const FinetuneRequest& request_;
+  const TrainingSettings& settings_;
+  std::stop_token stop_;
+  ThreadCount threads_;
+  Placement placement_;
+  at::ScalarType products_; // of the matrix products
+  PreparedModel prepared_;
+  TrainedParts parts_;
+  int first_;
+  std::unique_ptr<LabelledData> data_;
+  LabelScale scale_;
+  bool trains_head_ = false;
+  NamedTensors leaves_;
+  RunnableModel model_; // with the leaves
+  std::optional<EpochBatches> batches_;
+};
+
+} // namespace
+
+std::unique_ptr<FinetuneTask> make_regression(const FinetuneRequest& request,
+                                              const TrainingObserver& observer, const std::stop_token& stop,
+                                              ModelStore& models) {
+  return std::make_unique<Regression>(request, observer, stop, models);
+}
+
+} // namespace hydrascope::training
