@@ -162,6 +162,8 @@ void print_outcome(const TrainingOutcome& outcome, const bool json) {
                 fmt::format("stopped after {} steps, a checkpoint is kept beside the output", outcome.steps),
                 "go on with --resume");
   if (json) {
+    // Of the last state, whether it was the best or not.
+    const HeldOut& last = outcome.validations.empty() ? outcome.before : outcome.validations.back();
     const nlohmann::json document = {{"adapter", outcome.adapter.path.string()},
                                      {"hash", outcome.adapter.hash},
                                      {"base", outcome.adapter.base},
@@ -173,6 +175,7 @@ void print_outcome(const TrainingOutcome& outcome, const bool json) {
                                      {"perplexity_before", outcome.before.perplexity},
                                      {"accuracy", outcome.held_out.accuracy},
                                      {"accuracy_before", outcome.before.accuracy},
+                                     {"last_accuracy", last.accuracy},
                                      {"matthews", outcome.held_out.matthews},
                                      {"f1", outcome.held_out.f1},
                                      {"pearson", outcome.held_out.pearson},
