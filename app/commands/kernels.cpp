@@ -145,7 +145,8 @@ struct KernelsOptions {
 void run(const KernelsOptions& options) {
   if (!options.measure && !options.data.data.empty())
     throw UsageError("--data", "is read by --measure alone", "add --measure");
-  const std::string no_cuda = why_no_cuda(list_devices());
+  const DeviceList devices = list_devices();
+  const std::string no_cuda = why_no_cuda(devices);
   AllMeasured measured;
   if (options.measure) measured = measure(options.common, options.data);
   if (options.common.json) {
@@ -181,7 +182,9 @@ void run(const KernelsOptions& options) {
   fmt::print(
       "source: the paper that a kernel follows, with its equation; published: what the papers print\n");
   fmt::print("devices: where it runs on this machine by this build{}\n",
-             no_cuda.empty() ? "" : "; not cuda: " + no_cuda);
+             !no_cuda.empty()                    ? "; not cuda: " + no_cuda
+             : !devices.no_fused_kernels.empty() ? "; cuda by reference: " + devices.no_fused_kernels
+                                                 : "");
 }
 
 } // namespace
