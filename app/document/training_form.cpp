@@ -21,9 +21,9 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 struct PlanOf {
-  const char* name; // in JSON
-  TrainingKind kind;
-  TrainingData data;
+  const char* name = ""; // in JSON
+  TrainingKind kind = TrainingKind::distill;
+  TrainingData data = {};
 };
 constexpr std::array plans_of{PlanOf{"distill_images", TrainingKind::distill, {InputKind::image}},
                               PlanOf{"distill_text", TrainingKind::distill, {InputKind::text}},
