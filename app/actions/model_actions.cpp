@@ -73,10 +73,10 @@ void add_training_actions(ActionTable& table) {
       [](Editor& editor) {
         TrainingForm& form = editor.training_form;
         form.kind = TrainingKind::distill;
-        const InputKind input = editor.document().kind;
-        TrainingPlan& plan = form.plan(form.kind, input);
+        const TrainingData data = training_data(editor.document());
+        TrainingPlan& plan = form.plan(form.kind, data);
         const std::string output = plan.get<std::string>("output");
-        plan = bundled_plan(form.kind, input);
+        plan = bundled_plan(form.kind, data);
         plan.set("output", output);
         if (!editor.panel_open("training")) show_panel(editor, "training", "Training", true);
         editor.emit(BringToFront{"training"});

@@ -7,6 +7,7 @@
 
 #include "app/commands/commands.h"
 #include "app/views/timing_view.h"
+#include "app/views/weights_check.h"
 #include "engine/attention/interface/attend.h"
 #include "engine/attention/interface/parameters.h"
 #include "engine/base/error.h"
@@ -54,6 +55,7 @@ void run(AttendOptions options) {
   }
   if (!options.grid.empty()) parse_grid(options.grid, options.request);
   const AttendReport report = attend_file(options.request);
+  const KernelInfo& info = kernel_info(options.request.kernel);
   if (options.json) {
     nlohmann::ordered_json document{{"kernel", options.request.kernel.text()},
                                     {"path", report.path},
@@ -63,6 +65,8 @@ void run(AttendOptions options) {
     if (report.check) {
       document["check"] = *report.check;
       document["checked_rows"] = report.checked_rows;
+      document["checked"] = checked_text(info);
+      if (info.implied_weights) document["weights"] = implied_weights_text(info);
     }
     fmt::print("{}\n", document.dump(2));
     return;
@@ -70,7 +74,9 @@ void run(AttendOptions options) {
   fmt::print("{}: {}, {}, {:.3f} s\n", options.request.kernel.label(), path_text(report.path),
              options.request.dtype, report.seconds);
   if (report.check)
-    fmt::print("|weights × V − output| at most {:.2g} over {} rows\n", *report.check, report.checked_rows);
+    fmt::print("|{} − output| at most {:.2g} over {} rows\n", checked_text(info), *report.check,
+               report.checked_rows);
+  if (report.check && info.implied_weights) fmt::print("weights: {}\n", implied_weights_text(info));
   if (report.zero_denominators > 0)
     fmt::print("{} rows are zero: their normaliser was 0\n", report.zero_denominators);
 }

@@ -1,4 +1,5 @@
 // hydrascope flops: multiply-accumulates by formula, the Hydra paper's tables 2 to 4 for any encoder.
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -76,6 +77,17 @@ std::string written_size(const InputSize& size) {
                                    : fmt::format("{}x{}", size.height, size.width);
 }
 
+// Whether it is the row of the Hydra paper's table 4 that mixes the conventions: 224 px, where it
+// prints 17.6, which is the total, beside a share of the blocks.
+bool table_4_prints_total(const Architecture& architecture, const FlopsRow& row) {
+  return (architecture.name == "deit-base" || architecture.name == "vit-base") &&
+         architecture.patch_height == 16 && row.size.height == 224 && row.size.width == 224 &&
+         row.schedule == "softmax";
+}
+
+constexpr const char* table_4_note =
+    "table 4 prints 17.6 at 224 px: that is the total (17.58). Its 4.10 % is the share of the blocks (17.45)";
+
 nlohmann::ordered_json to_json(const Architecture& architecture, const FlopsRow& row) {
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
   for (const LayerFlops& layer : row.flops.layers)
@@ -101,6 +113,7 @@ nlohmann::ordered_json to_json(const Architecture& architecture, const FlopsRow&
   object["total"] = row.flops.total() / giga;
   object["blocks"] = row.flops.blocks() / giga;
   object["attention_share"] = row.flops.attention_share();
+  if (table_4_prints_total(architecture, row)) object["note"] = table_4_note;
   object["embedding"] = row.flops.embedding / giga;
   object["norms"] = row.flops.norms / giga;
   object["head"] = row.flops.head / giga;
@@ -117,15 +130,24 @@ std::string description(const Architecture& architecture) {
                      architecture.heads, architecture.width, patches);
 }
 
+bool has_mixed_row(const Architecture& architecture, const std::vector<FlopsRow>& rows) {
+  return std::ranges::any_of(rows,
+                             [&](const FlopsRow& row) { return table_4_prints_total(architecture, row); });
+}
+
 void print_rows(const Architecture& architecture, const std::vector<FlopsRow>& rows) {
   const bool image = architecture.input == InputKind::image;
   std::vector<std::vector<std::string>> table{{"tokens", "kernels", "total", "blocks", "attention"}};
   if (image) table[0].insert(table[0].begin(), "image");
+  const bool marked = has_mixed_row(architecture, rows);
   for (const FlopsRow& row : rows) {
     const Flops& flops = row.flops;
     table.push_back({fmt::format("{}", flops.tokens), row.schedule,
                      fmt::format("{:.2f}", flops.total() / giga),
-                     fmt::format("{:.2f}", flops.blocks() / giga),
+                     fmt::format("{:.2f}{}", flops.blocks() / giga,
+                                 table_4_prints_total(architecture, row) ? "*"
+                                 : marked                                ? " "
+                                                                         : ""),
                      fmt::format("{:.2f} %", 100 * flops.attention_share())});
     if (image) table.back().insert(table.back().begin(), written_size(row.size));
   }
@@ -152,6 +174,7 @@ void print(const Architecture& architecture, const std::vector<FlopsRow>& rows, 
       "element, Hydra's element-wise products at 0 (Hydra paper, tables 2 and 3). blocks: the blocks' "
       "matrix\n"
       "products, Hydra at 2·N·D a layer, norms not counted (table 4); attention: its share of them.\n");
+  if (has_mixed_row(architecture, rows)) fmt::print("* {}.\n", table_4_note);
   if (!per_layer) return;
   for (const FlopsRow& row : rows) {
     fmt::print("\n{}{}, {}: MFLOPs of each layer\n\n", written_size(row.size),

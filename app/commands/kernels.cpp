@@ -12,6 +12,7 @@
 #include "app/commands/output.h"
 #include "engine/attention/interface/kernel_info.h"
 #include "engine/base/error.h"
+#include "engine/run/devices.h"
 
 namespace hydrascope::app {
 namespace {
@@ -37,7 +38,25 @@ nlohmann::ordered_json to_json(const MapProperties& map) {
   return {{"bounded", map.bounded}, {"signed", map.takes_negatives}, {"linear", map.linear}};
 }
 
-nlohmann::ordered_json to_json(const KernelInfo& info) {
+// Why CUDA runs no kernel on this machine by this build; empty if it does.
+std::string why_no_cuda(const DeviceList& devices) {
+  std::string why = devices.no_cuda.empty() ? "there is no CUDA device" : devices.no_cuda;
+  for (const DeviceFacts& device : devices.accelerators) {
+    if (!device.name.starts_with("cuda")) continue;
+    if (device.unusable.empty()) return "";
+    why = device.unusable;
+  }
+  return why;
+}
+
+// Where a kernel runs here, of the devices that it is written for.
+std::vector<std::string> devices_here(const KernelInfo& info, const std::string& no_cuda) {
+  std::vector<std::string> here = info.devices;
+  if (!no_cuda.empty()) std::erase(here, "cuda");
+  return here;
+}
+
+nlohmann::ordered_json to_json(const KernelInfo& info, const std::string& no_cuda) {
   nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
   for (const ParameterInfo& parameter : info.parameters) {
     parameters.push_back({{"name", parameter.name},
@@ -61,12 +80,14 @@ nlohmann::ordered_json to_json(const KernelInfo& info) {
           {"positional", info.positional},
           {"parameters", parameter_names(info)},
           {"parameter_details", std::move(parameters)},
-          {"devices", info.devices}};
+          {"devices", devices_here(info, no_cuda)},
+          {"implemented_for", info.devices},
+          {"no_cuda", no_cuda.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(no_cuda)}};
 }
 
 const char* yes(bool value) { return value ? "yes" : "no"; }
 
-std::vector<std::string> to_row(const KernelInfo& info) {
+std::vector<std::string> to_row(const KernelInfo& info, const std::string& no_cuda) {
   const bool has_map = info.feature_width != "—";
   const auto of_maps = [&](bool MapProperties::*property) -> std::string {
     const bool query = info.query_map.*property, key = info.key_map.*property;
@@ -85,7 +106,8 @@ std::vector<std::string> to_row(const KernelInfo& info) {
           of_maps(&MapProperties::takes_negatives),
           of_maps(&MapProperties::linear) + mark,
           info.parameters.empty() ? "—" : fmt::format("{}", fmt::join(parameter_names(info), ", ")),
-          fmt::format("{}", fmt::join(info.devices, ", ")),
+          fmt::format("{}", fmt::join(devices_here(info, no_cuda), ", ")),
+          info.source.empty() ? "—" : info.source,
           info.published.empty() ? "—" : info.published,
           info.definition};
 }
@@ -123,12 +145,14 @@ struct KernelsOptions {
 void run(const KernelsOptions& options) {
   if (!options.measure && !options.data.data.empty())
     throw UsageError("--data", "is read by --measure alone", "add --measure");
+  const DeviceList devices = list_devices();
+  const std::string no_cuda = why_no_cuda(devices);
   AllMeasured measured;
   if (options.measure) measured = measure(options.common, options.data);
   if (options.common.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const KernelInfo& info : kernel_infos()) {
-      nlohmann::ordered_json entry = to_json(info);
+      nlohmann::ordered_json entry = to_json(info, no_cuda);
       if (const auto found = measured.find(info.name); found != measured.end()) {
         entry["spiky"] = number_or_null(found->second.spiky);
         entry["monotonic"] = number_or_null(found->second.monotonic);
@@ -141,10 +165,10 @@ void run(const KernelsOptions& options) {
   }
   std::vector<std::vector<std::string>> rows{{"name", "family", "complexity", "d′", "normalised",
                                               "weights ≥ 0", "trainable", "φ bounded", "φ signed", "φ linear",
-                                              "parameters", "devices", "published", "definition"}};
+                                              "parameters", "devices", "source", "published", "definition"}};
   std::vector<KernelInfo> grouped = kernel_infos();
   std::ranges::stable_sort(grouped, {}, &KernelInfo::family);
-  for (const KernelInfo& info : grouped) rows.push_back(to_row(info));
+  for (const KernelInfo& info : grouped) rows.push_back(to_row(info, no_cuda));
   if (options.measure) {
     rows.front().insert(rows.front().begin() + 1, {"spiky", "monotonic"});
     for (std::size_t i = 1; i < rows.size(); ++i) {
@@ -155,6 +179,12 @@ void run(const KernelsOptions& options) {
   }
   print_table(rows);
   fmt::print("* as the Hydra paper counts it: x/‖x‖ is linear up to the length of x\n");
+  fmt::print(
+      "source: the paper that a kernel follows, with its equation; published: what the papers print\n");
+  fmt::print("devices: where it runs on this machine by this build{}\n",
+             !no_cuda.empty()                    ? "; not cuda: " + no_cuda
+             : !devices.no_fused_kernels.empty() ? "; cuda by reference: " + devices.no_fused_kernels
+                                                 : "");
 }
 
 } // namespace

@@ -15,6 +15,7 @@
 #include "app/views/training_view.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/version.h"
 
 namespace hydrascope::app {
 namespace {
@@ -69,6 +70,7 @@ ordered_json recall_json(const KernelSpec& kernel, const RecallOutcome& outcome)
           {"parameters", outcome.parameters},
           {"zero_denominators", outcome.zero_denominators},
           {"seconds", outcome.seconds},
+          {"version", version},
           {"configuration", outcome.configuration}};
 }
 

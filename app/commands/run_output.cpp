@@ -12,6 +12,7 @@
 #include "app/commands/output.h"
 #include "app/views/table_views.h"
 #include "app/views/timing_view.h"
+#include "app/views/weights_check.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/run/predicted_number.h"
@@ -130,6 +131,14 @@ nlohmann::ordered_json heads_json(const HeadTable& table, std::size_t layer) {
   return numbers;
 }
 
+nlohmann::ordered_json check_json(const WeightsResult& weights) {
+  const KernelInfo& info = kernel_info(weights.kernel);
+  nlohmann::ordered_json json = {
+      {"worst", weights.check}, {"rows", weights.rows.size()}, {"checked", checked_text(info)}};
+  if (info.implied_weights) json["weights"] = implied_weights_text(info);
+  return json;
+}
+
 nlohmann::ordered_json layer_json(const RunResult& result, std::size_t index) {
   const LayerRun& layer = result.layers[index];
   nlohmann::ordered_json entry = {{"kernel", layer.kernel.text()},
@@ -141,8 +150,7 @@ nlohmann::ordered_json layer_json(const RunResult& result, std::size_t index) {
   for (const auto& [key, table] : result.quantities.all<HeadTableKey>())
     if (!key.kernel) entry[key.quantity] = heads_json(*table, index);
   for (const auto& [key, weights] : result.quantities.all<WeightsKey>())
-    if (static_cast<std::size_t>(key.layer) == index)
-      entry["weights_check"] = {{"worst", weights->check}, {"rows", weights->rows.size()}};
+    if (static_cast<std::size_t>(key.layer) == index) entry["weights_check"] = check_json(*weights);
   return entry;
 }
 
@@ -150,7 +158,11 @@ nlohmann::ordered_json adapter_json(const AdapterInfo& adapter) {
   auto layers = nlohmann::ordered_json::array();
   for (const AdapterInfo::Layer& layer : adapter.layers)
     layers.push_back({{"layer", layer.layer}, {"kernel", layer.kernel.text()}});
-  return {{"name", adapter.name}, {"hash", adapter.hash}, {"layers", std::move(layers)}};
+  nlohmann::ordered_json json = {
+      {"name", adapter.name}, {"hash", adapter.hash}, {"layers", std::move(layers)}};
+  if (!adapter.version.empty()) json["version"] = adapter.version;
+  if (!adapter.data_hash.empty()) json["data_hash"] = adapter.data_hash;
+  return json;
 }
 
 nlohmann::ordered_json focus_json(const RunResult& result) {

@@ -11,9 +11,9 @@
 #include <CLI/CLI.hpp>
 
 #include "app/commands/commands.h"
-#include "app/version.h"
 #include "engine/attention/interface/kernel_info.h"
 #include "engine/base/text.h"
+#include "engine/base/version.h"
 
 namespace hydrascope::app {
 namespace {

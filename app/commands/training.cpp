@@ -1,13 +1,13 @@
 // hydrascope distill and hydrascope finetune, and what all commands that train share.
 #include "app/commands/training.h"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -120,7 +120,8 @@ void add_check(CLI::Option& added, const NumberCheck& check) {
 struct Adder {
   CLI::App& command;
   const TrainingOption& option;
-  const char* help;
+  const std::string& help;
+  bool shows_default; // the help names it where it depends on the data
 
   CLI::Option* operator()(bool& value) const { return command.add_flag(option.flags, value, help); }
   // A default of 0 means none, which the help says in words.
@@ -133,17 +134,54 @@ private:
   template <typename T>
   CLI::Option* add(T& value, const bool show_default) const {
     CLI::Option* const added = command.add_option(option.flags, value, help);
-    return show_default ? added->capture_default_str() : added;
+    return show_default && shows_default ? added->capture_default_str() : added;
   }
 };
+
+// The default of a number: what follows in the help, "default: pictures 32, texts 8"; empty if it is the same
+// for all data.
+std::string defaults_text(const TrainingOption& option, const TrainingKind kind) {
+  struct Data {
+    const char* name;
+    TrainingData data;
+  };
+  const std::array all{Data{"pictures", {InputKind::image}}, Data{"texts", {InputKind::text}},
+                       Data{"decoders", {InputKind::text, true}}};
+  std::vector<std::string> names, numbers;
+  for (const auto& [name, data] : all) {
+    if (!option.applies(kind, data.input)) continue;
+    const OptionValue value = default_values(kind, data).value(option.key);
+    if (std::holds_alternative<int>(value))
+      numbers.push_back(fmt::format("{}", std::get<int>(value)));
+    else if (std::holds_alternative<double>(value))
+      numbers.push_back(fmt::format("{:g}", std::get<double>(value)));
+    else
+      return "";
+    names.emplace_back(name);
+  }
+  std::string text;
+  bool differ = false;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool as_before = i > 0 && numbers[i] == numbers[i - 1];
+    differ = differ || (i > 0 && !as_before);
+    const bool as_after = i + 1 < names.size() && numbers[i + 1] == numbers[i];
+    text += as_before ? " and " : i > 0 ? ", " : "";
+    text += names[i];
+    if (!as_after) text += " " + numbers[i];
+  }
+  return differ ? "default: " + text : "";
+}
 
 } // namespace
 
 void add_training_options(CLI::App& command, const TrainingKind kind, OptionValues& values) {
   for (const TrainingOption* option : help_options(kind)) {
     const auto of_any_input = [&](const auto& text) { return text.of(kind, InputKind::image); };
+    const std::string by_data = defaults_text(*option, kind);
+    std::string help = of_any_input(option->help);
+    if (!by_data.empty()) help += (help.empty() ? "" : "; ") + by_data;
     CLI::Option* const added =
-        std::visit(Adder{command, *option, of_any_input(option->help)}, values.value(option->key));
+        std::visit(Adder{command, *option, help, by_data.empty()}, values.value(option->key));
     add_check(*added, of_any_input(option->check));
     // The model's options are beside those that every command has.
     const OptionGroup group = group_of(option->section);
@@ -168,6 +206,8 @@ void print_outcome(const TrainingOutcome& outcome, const bool json) {
                                      {"hash", outcome.adapter.hash},
                                      {"base", outcome.adapter.base},
                                      {"role", outcome.adapter.role},
+                                     {"version", outcome.adapter.version},
+                                     {"data_hash", outcome.adapter.data_hash},
                                      {"steps", outcome.steps},
                                      {"loss", outcome.final_loss},
                                      {"validation_loss", outcome.held_out.loss},
@@ -239,9 +279,17 @@ private:
   const TrainingSettings& settings_;
 };
 
+// The options that a command line gives, by key.
+OptionValues given_values(const CLI::App& command, const TrainingKind kind, const OptionValues& values) {
+  OptionValues given;
+  for (const TrainingOption* option : help_options(kind))
+    if (command.count(option->name()) > 0) given.set(option->key, values.value(option->key));
+  return given;
+}
+
 struct DistillOptions {
   CommonOptions common;
-  OptionValues values = option_values(DistillRequest{});
+  OptionValues values = default_values(TrainingKind::distill, {}); // after the parse those that were given
 };
 
 void run(const DistillOptions& options, const std::string& command_line) {
@@ -258,13 +306,16 @@ void run(const DistillOptions& options, const std::string& command_line) {
   else
     request.kernel = parse_kernel_spec(kernel);
   OptionValues values = options.values;
-  auto data = values.get<std::vector<std::string>>("data");
+  std::vector<std::string> data;
+  if (values.contains("data")) data = values.get<std::vector<std::string>>("data");
   if (data.empty() && !common.capture.empty()) data = {common.capture};
   if (data.empty()) throw UsageError("--data", "is missing", "name texts, folders of pictures, or captures");
   values.set("data", data);
   const bool pictures = std::filesystem::is_directory(data.front());
   const RunRequest run =
       make_request(with_capture_of(common, data), pictures ? InputKind::image : InputKind::text);
+  const ModelInfo model = read_model_info(run.model_folder);
+  set_options(training, default_values(TrainingKind::distill, {model.input, model.causal}));
   set_options(training, values);
   request.settings.model_folder = run.model_folder;
   request.settings.adapters = run.adapters;
@@ -285,15 +336,17 @@ void add_distill_command(CLI::App& program, const std::string& command_line) {
   add_common_options(*command, options->common);
   add_training_options(*command, TrainingKind::distill, options->values);
   command->get_option("--data")->required(false); // --capture will do
-  command->callback([options, command_line] { run(*options, command_line); });
+  command->callback([options, command, command_line] {
+    options->values = given_values(*command, TrainingKind::distill, options->values);
+    run(*options, command_line);
+  });
 }
 
 namespace {
 
 struct FinetuneOptions {
   CommonOptions common;
-  OptionValues values = option_values(FinetuneRequest{});
-  std::set<std::string, std::less<>> given; // keys of the options on the command line
+  OptionValues values = default_values(TrainingKind::finetune, {}); // after the parse those that were given
   bool dtype_given = false;
 };
 
@@ -301,18 +354,16 @@ void run(const FinetuneOptions& options, const std::string& command_line) {
   const auto& data = options.values.get<std::vector<std::string>>("data");
   const bool pictures = std::filesystem::is_directory(data.front());
   CommonOptions common = options.common;
-  const Objective asked = parse_objective(options.values.get<std::string>("objective"));
+  const Objective asked = options.values.contains("objective")
+                              ? parse_objective(options.values.get<std::string>("objective"))
+                              : Objective::by_model;
   if (asked == Objective::next_token && common.model.empty()) common.model = "smollm2";
   const RunRequest run = make_request(common, pictures ? InputKind::image : InputKind::text);
   TrainingRequest training = FinetuneRequest{};
-  if (objective_for(asked, read_model_info(run.model_folder)) == Objective::next_token) {
-    training = next_token_request();
-    OptionValues given;
-    for (const std::string& key : options.given) given.set(key, options.values.value(key));
-    set_options(training, given);
-  } else {
-    set_options(training, options.values);
-  }
+  const ModelInfo model = read_model_info(run.model_folder);
+  const bool next_token = objective_for(asked, model) == Objective::next_token;
+  set_options(training, default_values(TrainingKind::finetune, {model.input, next_token}));
+  set_options(training, options.values);
   auto& request = std::get<FinetuneRequest>(training);
   TrainingSettings& settings = request.settings;
   settings.model_folder = run.model_folder;
@@ -335,16 +386,12 @@ void add_finetune_command(CLI::App& program, const std::string& command_line) {
                                          "train chosen layers and the classifier on labelled pictures or "
                                          "texts, or a decoder on running text, with "
                                          "any schedule");
-  command->footer(
-      "Of decoders the defaults are --batch 8 --lr 1e-4 --epochs 2 --weight-decay 0.01 "
-      "--label-smoothing 0.");
   const auto options = std::make_shared<FinetuneOptions>();
   add_common_options(*command, options->common);
   add_training_options(*command, TrainingKind::finetune, options->values);
   command->callback([options, command, command_line] {
     options->dtype_given = command->count("--dtype") > 0;
-    for (const TrainingOption* option : help_options(TrainingKind::finetune))
-      if (command->count(option->name()) > 0) options->given.emplace(option->key);
+    options->values = given_values(*command, TrainingKind::finetune, options->values);
     run(*options, command_line);
   });
 }

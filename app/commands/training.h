@@ -15,8 +15,8 @@ class App;
 
 namespace hydrascope::app {
 
-// Adds the options of the table that this kind of training has, with the values as defaults; the values must
-// outlive the parse.
+// Adds the options of the table that this kind of training has, with the values as defaults; the help names
+// the defaults that depend on the data. The values must outlive the parse.
 void add_training_options(CLI::App& command, TrainingKind kind, OptionValues& values);
 
 // Prints progress: on a terminal one line that is overwritten, otherwise a line every half minute and at the

@@ -8,10 +8,10 @@
 #include "app/document/document_codec.h"
 #include "app/document/json_codec.h"
 #include "app/document/writing_codec.h"
-#include "app/version.h"
 #include "engine/base/capture.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/version.h"
 #include "engine/models/model_info.h"
 
 namespace hydrascope::app {

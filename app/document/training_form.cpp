@@ -20,12 +20,22 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-std::size_t index_of(TrainingKind kind, InputKind input) {
-  return 2 * static_cast<std::size_t>(kind) + (input == InputKind::image ? 0 : 1);
-}
+struct PlanOf {
+  const char* name = ""; // in JSON
+  TrainingKind kind = TrainingKind::distill;
+  TrainingData data = {};
+};
+constexpr std::array plans_of{PlanOf{"distill_images", TrainingKind::distill, {InputKind::image}},
+                              PlanOf{"distill_text", TrainingKind::distill, {InputKind::text}},
+                              PlanOf{"distill_decoder", TrainingKind::distill, {InputKind::text, true}},
+                              PlanOf{"finetune_images", TrainingKind::finetune, {InputKind::image}},
+                              PlanOf{"finetune_text", TrainingKind::finetune, {InputKind::text}},
+                              PlanOf{"finetune_decoder", TrainingKind::finetune, {InputKind::text, true}}};
 
-constexpr std::array<const char*, 4> plan_names = {"distill_images", "distill_text", "finetune_images",
-                                                   "finetune_text"};
+// Of plans_of.
+std::size_t index_of(TrainingKind kind, TrainingData data) {
+  return 3 * static_cast<std::size_t>(kind) + (data.input == InputKind::image ? 0 : data.next_token ? 2 : 1);
+}
 
 Json json_of(const TrainingPlan& plan) {
   Json json = Json::object();
@@ -35,9 +45,9 @@ Json json_of(const TrainingPlan& plan) {
 }
 
 // A missing entry has its default for these data.
-TrainingPlan plan_of(const Json& json, const TrainingKind kind, const InputKind input) {
-  TrainingPlan plan = bundled_plan(kind, input);
-  choose_data(plan, kind, input, json.value("data", ""));
+TrainingPlan plan_of(const Json& json, const TrainingKind kind, const TrainingData data) {
+  TrainingPlan plan = bundled_plan(kind, data);
+  choose_data(plan, kind, data.input, json.value("data", ""));
   for (const TrainingOption* option : form_options())
     if (const auto found = json.find(option->key); found != json.end())
       std::visit([&](auto& value) { found->get_to(value); }, plan.value(option->key));
@@ -70,14 +80,17 @@ std::string file_stem(std::string name) {
 
 TrainingForm::TrainingForm() {
   kernel.name = "hedgehog";
-  for (const TrainingKind of : {TrainingKind::distill, TrainingKind::finetune})
-    for (const InputKind input : {InputKind::image, InputKind::text})
-      plan(of, input) = bundled_plan(of, input);
+  for (std::size_t i = 0; i < plans.size(); ++i) plans[i] = bundled_plan(plans_of[i].kind, plans_of[i].data);
 }
 
-TrainingPlan& TrainingForm::plan(TrainingKind of, InputKind input) { return plans.at(index_of(of, input)); }
-const TrainingPlan& TrainingForm::plan(TrainingKind of, InputKind input) const {
-  return plans.at(index_of(of, input));
+TrainingData training_data(const Document& document) {
+  const auto& model = document.scene().model;
+  return {document.kind, model && model->causal};
+}
+
+TrainingPlan& TrainingForm::plan(TrainingKind of, TrainingData data) { return plans.at(index_of(of, data)); }
+const TrainingPlan& TrainingForm::plan(TrainingKind of, TrainingData data) const {
+  return plans.at(index_of(of, data));
 }
 
 fs::path bundled_data(const InputKind input) {
@@ -94,9 +107,9 @@ bool uses_bundled_data(const TrainingPlan& plan, const TrainingKind kind) {
   return kind == TrainingKind::distill && paths_in(plan.get<std::string>("data")).empty();
 }
 
-TrainingPlan bundled_plan(const TrainingKind kind, const InputKind input) {
-  TrainingPlan plan = papers_values(kind, input);
-  if (kind == TrainingKind::distill && input == InputKind::image)
+TrainingPlan bundled_plan(const TrainingKind kind, const TrainingData data) {
+  TrainingPlan plan = papers_values(kind, data.input, data.next_token);
+  if (kind == TrainingKind::distill && data.input == InputKind::image)
     for (const auto& [key, value] : for_example_pictures) plan.set(key, value);
   return plan;
 }
@@ -128,7 +141,7 @@ std::string training_text(const TrainingForm& form) {
             {"kernel", form.kernel.text()},
             {"show_live", form.show_live},
             {"live_seconds", form.live_seconds}};
-  for (std::size_t i = 0; i < plan_names.size(); ++i) json[plan_names[i]] = json_of(form.plans[i]);
+  for (std::size_t i = 0; i < plans_of.size(); ++i) json[plans_of[i].name] = json_of(form.plans[i]);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -141,10 +154,9 @@ TrainingForm parse_training(std::string_view text) {
     form.kernel = parse_kernel_spec(json.value("kernel", form.kernel.text()));
     form.show_live = json.value("show_live", form.show_live);
     form.live_seconds = json.value("live_seconds", form.live_seconds);
-    for (const TrainingKind of : {TrainingKind::distill, TrainingKind::finetune})
-      for (const InputKind input : {InputKind::image, InputKind::text})
-        if (const auto found = json.find(plan_names.at(index_of(of, input))); found != json.end())
-          form.plan(of, input) = plan_of(*found, of, input);
+    for (std::size_t i = 0; i < plans_of.size(); ++i)
+      if (const auto found = json.find(plans_of[i].name); found != json.end())
+        form.plans[i] = plan_of(*found, plans_of[i].kind, plans_of[i].data);
   } catch (const std::exception&) {
     return {}; // of a later version, or edited by hand
   }
@@ -218,7 +230,7 @@ std::vector<std::string> data_of(const Document& document, const TrainingPlan& p
 } // namespace
 
 fs::path training_output(const Document& document, const TrainingForm& form) {
-  const TrainingPlan& plan = form.plan(form.kind, document.kind);
+  const TrainingPlan& plan = form.plan(form.kind, training_data(document));
   if (fs::path output = plan.get<std::string>("output"); !output.empty()) {
     if (!output.has_extension()) output += ".safetensors";
     return output;
@@ -240,7 +252,7 @@ std::string why_not_trained(const Document& document, const TrainingForm& form) 
   if (!document.scene().model) return "no model is open";
   if (is_capture(document.scene()) && form.kind != TrainingKind::distill)
     return "a capture holds no model to fine-tune; distill trains maps on it";
-  const TrainingPlan& plan = form.plan(form.kind, document.kind);
+  const TrainingPlan& plan = form.plan(form.kind, training_data(document));
   if (!uses_bundled_data(plan, form.kind)) {
     if (paths_in(plan.get<std::string>("data")).empty()) return "no data has been chosen";
   } else if (constexpr std::size_t least = 2; // one to train on and one held out
@@ -260,7 +272,8 @@ std::string training_effect(const Document& document, const TrainingForm& form) 
   if (form.kind == TrainingKind::distill)
     return fmt::format("Trains {} afresh in all {} layers and then runs it there, in place of {}. {}",
                        form.kernel.label(), schedule.layers.size(), schedule.summary(), shown);
-  const std::string chosen = form.plan(TrainingKind::finetune, document.kind).get<std::string>("layers");
+  const std::string chosen =
+      form.plan(TrainingKind::finetune, training_data(document)).get<std::string>("layers");
   const std::string layers = !chosen.empty() ? chosen
                              : schedule.all_exact_softmax()
                                  ? "the last four layers and the head"
@@ -271,7 +284,7 @@ std::string training_effect(const Document& document, const TrainingForm& form) 
 TrainingRequest training_request(const Document& document, const TrainingForm& form) {
   TrainingRequest request;
   if (form.kind == TrainingKind::finetune) request = FinetuneRequest{};
-  TrainingPlan plan = form.plan(form.kind, document.kind);
+  TrainingPlan plan = form.plan(form.kind, training_data(document));
   plan.set("data", data_of(document, plan, form.kind));
   plan.set("validation", paths_in(plan.get<std::string>("validation")));
   set_options(request, plan);

@@ -13,8 +13,11 @@
 
 namespace hydrascope::app {
 
-// The values of the form's fields, by the keys of the options, for one kind of training on one kind of input.
+// The values of the form's fields, by the keys of the options, for one kind of training on one kind of data.
 using TrainingPlan = OptionValues;
+
+// What the document's model reads.
+TrainingData training_data(const Document& document);
 
 struct TrainingForm {
   TrainingForm();
@@ -23,11 +26,13 @@ struct TrainingForm {
   KernelSpec kernel;       // the target of distillation
   bool show_live = true;   // whether the panels show the adapter during training
   double live_seconds = 4; // how often they update it
-  std::array<TrainingPlan, 4> plans;
+  std::array<TrainingPlan, 6> plans;
 
   // An empty "data" of a distillation stands for the bundled data.
-  TrainingPlan& plan(TrainingKind of, InputKind input);
-  const TrainingPlan& plan(TrainingKind of, InputKind input) const;
+  TrainingPlan& plan(TrainingKind of, TrainingData data);
+  const TrainingPlan& plan(TrainingKind of, TrainingData data) const;
+  TrainingPlan& plan(TrainingKind of, InputKind input) { return plan(of, TrainingData{input}); }
+  const TrainingPlan& plan(TrainingKind of, InputKind input) const { return plan(of, TrainingData{input}); }
 
   bool operator==(const TrainingForm&) const = default;
 };
@@ -38,7 +43,10 @@ std::string bundled_data_text(InputKind input); // "300 bundled sentences"
 bool uses_bundled_data(const TrainingPlan& plan, TrainingKind kind);
 
 // The values that a new form has: the papers', but for those that suit so small a set as the bundled data.
-TrainingPlan bundled_plan(TrainingKind kind, InputKind input);
+TrainingPlan bundled_plan(TrainingKind kind, TrainingData data);
+inline TrainingPlan bundled_plan(TrainingKind kind, InputKind input) {
+  return bundled_plan(kind, TrainingData{input});
+}
 // Sets the data; empty: the bundled ones. Values that suit the former data alone are changed with them,
 // unless the user has set others.
 void choose_data(TrainingPlan& plan, TrainingKind kind, InputKind input, const std::string& data);

@@ -5,8 +5,8 @@
 #include "app/shell/shell.h"
 #include "app/shell/window.h"
 #include "app/ui/widgets.h"
-#include "app/version.h"
 #include "app/views/timing_view.h"
+#include "engine/base/version.h"
 #include "engine/measure/machine.h"
 
 namespace hydrascope::app {

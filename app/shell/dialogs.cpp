@@ -114,7 +114,7 @@ void Dialogs::take(Editor& editor, std::filesystem::path chosen) {
     case Dialog::training_output: {
       if (!given) return;
       TrainingForm& form = editor.training_form;
-      TrainingPlan& plan = form.plan(form.kind, editor.document().kind);
+      TrainingPlan& plan = form.plan(form.kind, training_data(editor.document()));
       if (shown_ == Dialog::training_data)
         choose_data(plan, form.kind, editor.document().kind, chosen.string());
       else

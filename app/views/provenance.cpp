@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/version.h"
 #include "engine/base/paths.h"
+#include "engine/base/version.h"
 
 namespace hydrascope::app {
 

@@ -107,6 +107,7 @@ struct LinesPanel {
   enum class Style {
     line,   // joined
     marked, // joined, with a mark at each point: a few measured points
+    rings,  // joined by dashes, with a ring at each point: the same measured otherwise, of a marked line
     dashed, // joined, a limit or a reference
     points  // marks only
   };

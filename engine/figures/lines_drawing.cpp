@@ -70,12 +70,10 @@ Scale axis_scale(const Range& range, bool logarithmic) {
   return scale;
 }
 
-bool is_whole(double number) { return number == std::floor(number); }
-
 // Whole-number ticks where all x are whole numbers (layers, steps).
 std::vector<Tick> across_ticks(const LinesPanel& panel, const Range& across) {
   const bool counted = !panel.log_x && std::ranges::all_of(panel.lines, [](const LinesPanel::Line& line) {
-    return std::ranges::all_of(line.x, [](double x) { return !std::isfinite(x) || is_whole(x); });
+    return std::ranges::all_of(line.x, [](double x) { return !std::isfinite(x) || x == std::floor(x); });
   });
   for (int most = 7; counted && most > 2; --most) {
     auto marks = ticks(across.low, across.high, false, most);
@@ -168,7 +166,10 @@ std::vector<std::vector<Point>> cut(const std::vector<Point>& points, const Box&
   return pieces;
 }
 
-void draw_mark(Canvas& canvas, Point at, const Ink& ink, const Colour& colour) {
+double ring_radius(const Ink& ink) { return 0.26 * ink.size; }
+
+void draw_mark(Canvas& canvas, Point at, const Ink& ink, const Colour& colour, LinesPanel::Style style) {
+  if (style == LinesPanel::Style::rings) return canvas.circle(at, ring_radius(ink), colour, 0.1 * ink.size);
   canvas.circle(at, 0.15 * ink.size, colour, 0.3 * ink.size);
 }
 
@@ -195,6 +196,19 @@ void draw_dashed(Canvas& canvas, std::span<const Point> points, const Colour& co
   }
 }
 
+// Dashes from ring to ring, so that the rings stay empty.
+void draw_between_rings(Canvas& canvas, std::span<const Point> points, const Ink& ink, const Box& body,
+                        const Colour& colour) {
+  for (std::size_t index = 1; index < points.size(); ++index) {
+    const Point from = points[index - 1], to = points[index];
+    const double share = ring_radius(ink) / std::hypot(to.x - from.x, to.y - from.y);
+    if (!(share < 0.5)) continue;
+    const Point step{(to.x - from.x) * share, (to.y - from.y) * share};
+    if (const auto piece = cut({from.x + step.x, from.y + step.y}, {to.x - step.x, to.y - step.y}, body))
+      draw_dashed(canvas, *piece, colour);
+  }
+}
+
 void draw_whisker(Canvas& canvas, Point from, double top, const Colour& colour) {
   canvas.line(std::array<Point, 2>{{from, {from.x, top}}}, colour, 0.7);
   canvas.line(std::array<Point, 2>{{{from.x - 1.5, top}, {from.x + 1.5, top}}}, colour, 0.7);
@@ -206,6 +220,8 @@ void draw_line(Canvas& canvas, const LinesPanel::Line& line, const Ink& ink, con
   const auto flush = [&] {
     if (points.size() == 1 && line.style == LinesPanel::Style::line) {
       if (within(axes.body, points[0])) canvas.circle(points[0], 1, colour, 1);
+    } else if (line.style == LinesPanel::Style::rings) {
+      draw_between_rings(canvas, points, ink, axes.body, colour);
     } else if (points.size() > 1 && line.style != LinesPanel::Style::points) {
       for (const auto& piece : cut(points, axes.body)) {
         if (line.style == LinesPanel::Style::dashed) {
@@ -227,8 +243,8 @@ void draw_line(Canvas& canvas, const LinesPanel::Line& line, const Ink& ink, con
     if (index < line.upper.size() && std::isfinite(line.upper[index]))
       draw_whisker(canvas, points.back(), std::max(axes.body.y, axes.at(line.x[index], line.upper[index]).y),
                    colour);
-    if (line.style == LinesPanel::Style::marked || line.style == LinesPanel::Style::points)
-      draw_mark(canvas, points.back(), ink, colour);
+    if (line.style != LinesPanel::Style::line && line.style != LinesPanel::Style::dashed)
+      draw_mark(canvas, points.back(), ink, colour, line.style);
   }
   flush();
 }
@@ -302,12 +318,14 @@ void draw_legend(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const 
     const Colour colour = ink.mark(line.colour);
     const double x = body.right() + 4, middle = y - 0.3 * ink.tick().size;
     const std::array<Point, 2> stroke{{{x, middle}, {x + 8, middle}}};
-    if (line.style == LinesPanel::Style::points) {
-      draw_mark(canvas, {x + 4, middle}, ink, colour);
+    if (line.style == LinesPanel::Style::points || line.style == LinesPanel::Style::rings) {
+      draw_mark(canvas, {x + 4, middle}, ink, colour, line.style);
     } else if (line.style == LinesPanel::Style::dashed) {
       draw_dashed(canvas, stroke, colour);
     } else {
       canvas.line(stroke, colour, 1.4);
+      if (line.style == LinesPanel::Style::marked)
+        draw_mark(canvas, {x + 4, middle}, ink, colour, line.style);
     }
     canvas.text(line.name, {x + 11, y}, ink.tick());
     y += line_height(ink.tick());

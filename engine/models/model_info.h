@@ -94,7 +94,9 @@ struct AdapterInfo {
   int image_size = 0;        // trained at; 0 for text
   int tokens = 0;            // trained at
   std::vector<Class> classes;
-  std::string summary; // data, steps, final loss or accuracy: one line for users
+  std::string summary;   // data, steps, final loss or accuracy: one line for users
+  std::string version;   // of the program that trained it; empty before it was recorded, as data_hash
+  std::string data_hash; // of the data that it was trained on (engine/training/data/data_hash.h)
 };
 
 // Reads an adapter file's metadata. Throws Error, ForeignFile, BrokenFile.
@@ -106,6 +108,9 @@ std::vector<AdapterInfo> bundled_adapters();
 struct AdapterChoice {
   bool automatic = true;                    // applies the bundled adapters that fit
   std::vector<std::filesystem::path> files; // explicit adapters in order, instead of the automatic choice
+  // Of an automatic choice:
+  bool tail_alone = false;           // the model's own tail, nothing that was trained for a kernel
+  std::filesystem::path folder = {}; // its *.safetensors in place of the bundled ones, the tail aside
 
   bool operator==(const AdapterChoice&) const = default;
 };
@@ -115,5 +120,13 @@ struct AdapterChoice {
 // by layer the parts for each layer. In order of application.
 std::vector<AdapterInfo> select_adapters(const std::string& model_hash, const Schedule& schedule,
                                          const std::vector<AdapterInfo>& available);
+
+// Whether the layers that do not run exact softmax were trained through their kernels: by an adapter for
+// exactly this schedule, or layer by layer by trained maps on a model that no adapter has converted to
+// another one. nullopt: there is no such layer.
+std::optional<bool> trained_for(const Schedule& schedule, const std::vector<AdapterInfo>& applied);
+
+// The applied adapters without trained maps of layers or kernels that the schedule does not run.
+std::vector<AdapterInfo> used_by(const Schedule& schedule, std::vector<AdapterInfo> applied);
 
 } // namespace hydrascope

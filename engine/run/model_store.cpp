@@ -61,6 +61,10 @@ at::Tensor placed_tensor(const std::string& name, const at::Tensor& tensor, cons
   return tensor.to(placement.device, converts ? placement.dtype : tensor.scalar_type());
 }
 
+void keep_tails(std::vector<AdapterInfo>& adapters) {
+  std::erase_if(adapters, [](const AdapterInfo& adapter) { return adapter.role != "tail"; });
+}
+
 // As placed(); tensors that the model shares with `base` are those of `placed_base`.
 std::shared_ptr<const Model> placed_over(const std::shared_ptr<const Model>& model, const Model& base,
                                          const Model& placed_base, const Placement& placement) {
@@ -209,12 +213,17 @@ struct ModelStore::State {
     std::vector<AdapterInfo> known = bundled();
     const ModelInfo& info = base.info();
     if (info.capture || info.folder.empty()) return known;
-    for (const auto& file : adapters_in(info.folder)) try {
-        known.push_back(adapter_file(file));
+    for (AdapterInfo& adapter : adapter_files(adapters_in(info.folder))) known.push_back(std::move(adapter));
+    return known;
+  }
+  std::vector<AdapterInfo> adapter_files(const std::vector<std::filesystem::path>& files_of) {
+    std::vector<AdapterInfo> adapters;
+    for (const auto& file : files_of) try {
+        adapters.push_back(adapter_file(file));
       } catch (const ForeignFile&) {
         continue; // another program's
       }
-    return known;
+    return adapters;
   }
   // Reads the file again if it has changed.
   AdapterInfo adapter_file(const std::filesystem::path& file) {
@@ -225,6 +234,10 @@ struct ModelStore::State {
   }
   std::vector<AppliedAdapter> choose(const Model& base, const AdapterChoice& choice, const Schedule& schedule,
                                      AutomaticAdapters automatic);
+  // As select_adapters() of the folder's adapters; of the known ones those that they build on, and the
+  // model's own tail. Leaves in `known` what may apply.
+  std::vector<AdapterInfo> selected_from(const std::filesystem::path& folder, const Model& base,
+                                         const Schedule& schedule, std::vector<AdapterInfo>& known);
 
   ModelSource source;
   std::once_flag bundled_once;
@@ -279,6 +292,29 @@ std::shared_ptr<const std::vector<AdapterInfo>> ModelStore::available(const std:
   });
 }
 
+std::vector<AdapterInfo> ModelStore::State::selected_from(const std::filesystem::path& folder,
+                                                          const Model& base, const Schedule& schedule,
+                                                          std::vector<AdapterInfo>& known) {
+  std::vector<AdapterInfo> own = adapter_files(safetensors_in(folder));
+  std::set<std::string> hashes;
+  for (const AdapterInfo& adapter : own) hashes.insert(adapter.hash);
+  std::erase_if(known, [](const AdapterInfo& adapter) { return adapter.role == "maps"; });
+  const auto select = [&] {
+    std::vector<AdapterInfo> candidates = own; // first: they precede others for the same schedule
+    candidates.insert(candidates.end(), known.begin(), known.end());
+    return select_adapters(base.hash(), schedule, candidates);
+  };
+  std::vector<AdapterInfo> selected = select();
+  const auto last = std::find_if(selected.rbegin(), selected.rend(),
+                                 [](const AdapterInfo& adapter) { return adapter.role != "maps"; });
+  if (last != selected.rend() && last->role == "schedule" && !hashes.contains(last->hash)) {
+    keep_tails(known); // a known one is for this schedule, none of the folder
+    selected = select();
+  }
+  known = std::move(own);
+  return selected;
+}
+
 std::vector<AppliedAdapter> ModelStore::State::choose(const Model& base, const AdapterChoice& choice,
                                                       const Schedule& schedule,
                                                       const AutomaticAdapters automatic) {
@@ -288,10 +324,13 @@ std::vector<AppliedAdapter> ModelStore::State::choose(const Model& base, const A
     return chosen;
   }
   std::vector<AdapterInfo> known = known_of(base);
-  if (automatic == AutomaticAdapters::tail)
-    std::erase_if(known, [](const AdapterInfo& adapter) { return adapter.role != "tail"; });
+  const bool tail_alone = choice.tail_alone || automatic == AutomaticAdapters::tail;
+  if (tail_alone) keep_tails(known);
+  std::vector<AdapterInfo> selected = choice.folder.empty() || tail_alone
+                                          ? select_adapters(base.hash(), schedule, known)
+                                          : selected_from(choice.folder, base, schedule, known);
   std::set<std::string> hashes = {base.hash()};
-  for (AdapterInfo& adapter : select_adapters(base.hash(), schedule, known)) {
+  for (AdapterInfo& adapter : selected) {
     hashes.insert(adapter.hash);
     chosen.push_back({std::move(adapter), {}, true});
   }

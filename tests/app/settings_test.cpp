@@ -93,6 +93,49 @@ TEST(TrainingForm, StartsWithThePapersValuesButForTheExamplePictures) {
   EXPECT_GT(form.plan(TrainingKind::distill, InputKind::image).get<int>("crops"), 1);
 }
 
+// What a command line does not give is what a new form has.
+TEST(TrainingForm, StartsWithTheCommandLinesDefaults) {
+  const TrainingForm form;
+  for (const TrainingKind kind : {TrainingKind::distill, TrainingKind::finetune})
+    for (const TrainingData data : {TrainingData{InputKind::image}, TrainingData{InputKind::text},
+                                    TrainingData{InputKind::text, true}}) {
+      const OptionValues defaults = default_values(kind, data);
+      const bool examples = kind == TrainingKind::distill && data.input == InputKind::image;
+      int numbers = 0;
+      for (const TrainingOption* option : form_options()) {
+        if (!option->applies(kind, data.input)) continue;
+        const OptionValue& shown = form.plan(kind, data).value(option->key);
+        if (std::holds_alternative<std::string>(shown)) continue;
+        if (examples && (option->key == "epochs" || option->key == "batch" || option->key == "crops"))
+          continue;
+        EXPECT_EQ(shown, defaults.value(option->key)) << option->key;
+        ++numbers;
+      }
+      EXPECT_GT(numbers, 3);
+    }
+  const auto number = [](const TrainingKind kind, const TrainingData data, const char* key) {
+    return default_values(kind, data).get<double>(key);
+  };
+  EXPECT_EQ(number(TrainingKind::finetune, {InputKind::image}, "learning_rate"), 1e-3);
+  EXPECT_EQ(number(TrainingKind::finetune, {InputKind::text}, "learning_rate"), 1e-5);
+  EXPECT_EQ(number(TrainingKind::finetune, {InputKind::text, true}, "learning_rate"), 1e-4);
+  EXPECT_EQ(number(TrainingKind::finetune, {InputKind::text, true}, "weight_decay"), 0.01);
+  EXPECT_EQ(number(TrainingKind::finetune, {InputKind::image}, "weight_decay"), 0);
+}
+
+TEST(TrainingForm, ADecoderHasValuesOfItsOwn) {
+  Document document = small_document(), decoder = decoder_document();
+  TrainingForm form;
+  form.kind = TrainingKind::finetune;
+  form.plan(TrainingKind::finetune, TrainingData{InputKind::text, true}).set("data", std::string("text.txt"));
+  EXPECT_EQ(why_not_trained(document, form), "no data has been chosen");
+  EXPECT_EQ(why_not_trained(decoder, form), "");
+  const auto request = std::get<FinetuneRequest>(training_request(decoder, form));
+  EXPECT_EQ(request.settings.learning_rate, next_token_request().settings.learning_rate);
+  EXPECT_EQ(request.weight_decay, next_token_request().weight_decay);
+  EXPECT_EQ(parse_training(training_text(form)), form);
+}
+
 TEST(TrainingForm, SurvivesTheSettings) {
   TrainingForm form;
   form.kind = TrainingKind::finetune;

@@ -62,6 +62,42 @@ TEST_F(AttendCommand, MemoryDoesNotGrowWithTheSquareOfTokens) {
   EXPECT_LT(children.ru_maxrss, 1024 * 1024) << "KiB, the largest of all programs run";
 }
 
+// Hydra's weights are sums of the matrices that are checked, and are themselves not: the answer says so.
+TEST_F(AttendCommand, SaysWhatIsChecked) {
+  write_tokens(at("q.safetensors"), 9);
+  const auto answer = [&](const std::string& kernel, const std::string& more) {
+    const Outcome outcome = hydrascope("attend " + kernel + " --input " + at("q.safetensors") + " --output " +
+                                       at("x.safetensors") + " --weights" + more);
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return outcome.output;
+  };
+  EXPECT_NE(answer("hydra-cosine", "").find("the D matrices"), std::string::npos);
+  EXPECT_NE(answer("hydra-cosine", "").find("not checked"), std::string::npos);
+  EXPECT_NE(answer("elu", "").find("|weights × V − output|"), std::string::npos);
+  EXPECT_EQ(answer("elu", "").find("not checked"), std::string::npos);
+  const auto hydra = nlohmann::json::parse(answer("hydra-mean", " --json")),
+             elu = nlohmann::json::parse(answer("elu", " --json"));
+  EXPECT_NE(hydra.at("checked"), elu.at("checked"));
+  EXPECT_TRUE(hydra.contains("weights"));
+  EXPECT_FALSE(elu.contains("weights"));
+  // What is said is so: the sum over a head's features times V is not Hydra's output.
+  answer("hydra-cosine", "");
+  const std::string written = bytes_of(at("x.safetensors")), given = bytes_of(at("q.safetensors"));
+  const auto output = tensor(written, "output"), weights = tensor(written, "weights"), v = tensor(given, "v");
+  const std::size_t tokens = 9, heads = weights.size() / (tokens * tokens),
+                    d = output.size() / (tokens * heads);
+  float worst = 0;
+  for (std::size_t h = 0; h < heads; ++h)
+    for (std::size_t i = 0; i < tokens; ++i)
+      for (std::size_t f = 0; f < d; ++f) {
+        float sum = 0;
+        for (std::size_t j = 0; j < tokens; ++j)
+          sum += weights[(h * tokens + i) * tokens + j] * v[(h * tokens + j) * d + f];
+        worst = std::max(worst, std::abs(sum - output[(h * tokens + i) * d + f]));
+      }
+  EXPECT_GT(static_cast<double>(worst), 100 * hydra.at("check").get<double>());
+}
+
 TEST_F(AttendCommand, BadInputIsOneLineAndLeavesNothing) {
   write_tokens(at("q.safetensors"), 9);
   const std::string files = " --input " + at("q.safetensors") + " --output " + at("x.safetensors");

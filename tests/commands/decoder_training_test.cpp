@@ -2,6 +2,7 @@
 // models.
 #include <nlohmann/json.hpp>
 
+#include "engine/base/paths.h"
 #include "tests/commands/program.h"
 
 namespace {
@@ -74,6 +75,10 @@ TEST_F(DecoderTraining, AModelFromNothingWritesText) {
       at("text.txt") + " -o " + at("model"));
   EXPECT_LT(trained.at("perplexity").get<double>(), 20);
   EXPECT_EQ(trained.at("accuracy"), nullptr);
+  const std::string weights = bytes_of(at("model/model.safetensors"));
+  const std::string metadata = weights.substr(0, weights.find("\"dtype\""));
+  EXPECT_NE(metadata.find("\"data_hash\":\"" + hydrascope::sha256_of_file(at("text.txt"))), std::string::npos)
+      << metadata;
   const json written =
       answer("generate --model " + at("model") + " --kernel elu --text 'the token' --tokens 8");
   EXPECT_EQ(written.at("tokens").size(), 8U);

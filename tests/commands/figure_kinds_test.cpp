@@ -467,6 +467,12 @@ TEST_F(FigureNumbers, WhatCannotBeDrawnIsSaid) {
   expect_error("figure compare" + sentence + "-o " + at("f.svg"), 2, "--against");
   expect_error("figure strategies --measure accuracy -o " + at("f.svg"), 2, "sub-folder");
   expect_error("figure heads --kernels elu --counts 6 -o " + at("f.svg"), 2, "number of heads");
+  const std::string study = "figure strategies" + sentence + "-o " + at("f.svg") + " ";
+  expect_error(study + "--untrained --trained .", 2, "--trained");
+  expect_error(study + "--untrained --no-adapter", 2, "--no-adapter");
+  expect_error(study + "--trained " + at("none"), 2, "no folder that holds adapters");
+  expect_error("figure layers" + sentence + "--untrained -o " + at("f.svg"), 2, "--no-adapter");
+  expect_error("figure heads --untrained --data x -o " + at("f.svg"), 2, "accuracy");
   expect_error("figure -o " + at("f.svg"), 2, "no kind");
   expect_error("figure vectors" + sentence + "--query all -o " + at("f.svg"), 2, "--query");
 }

@@ -36,7 +36,7 @@ protected:
 TEST_F(FlopsCommand, PrintsTheHydraPapersTables) {
   const std::string printed = table("--architecture deit-base");
   const std::vector<std::vector<std::string>> expected = {
-      {"224", "197", "softmax", "17.58", "4.10"},
+      {"224", "197", "softmax", "17.58", "17.45*", "4.10"},
       {"224", "back:2=hydra-cosine", "17.46"},
       {"224", "back:8=hydra-cosine", "17.11"},
       {"224", "hydra-cosine", "16.87", "0.02"},
@@ -52,6 +52,15 @@ TEST_F(FlopsCommand, PrintsTheHydraPapersTables) {
   };
   for (const auto& words : expected) EXPECT_TRUE(has_line(printed, words)) << words[0] << ' ' << words[1];
   EXPECT_EQ(printed, table("")) << "DeiT-B is the default";
+}
+
+TEST_F(FlopsCommand, SaysWhereThePapersTable4PrintsAnotherConvention) {
+  EXPECT_TRUE(has_line(table("--image-size 224"), {"*", "table", "4", "17.6", "224", "total"}));
+  EXPECT_FALSE(has_line(table("--image-size 384"), {"*", "table"}));
+  EXPECT_FALSE(has_line(table("--architecture deit-small --image-size 224"), {"*", "table"}));
+  const json rows = list("--image-size 224,384 --kernel softmax");
+  EXPECT_NE(rows[0]["note"].get<std::string>().find("17.6"), std::string::npos);
+  EXPECT_FALSE(rows[1].contains("note"));
 }
 
 TEST_F(FlopsCommand, TakesASchedule) {

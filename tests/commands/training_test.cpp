@@ -1,8 +1,10 @@
 // Training by the program itself: killed at any moment it goes on to the same adapter.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <random>
+#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 #include <sys/inotify.h>
 
 #include "engine/base/files.h"
+#include "engine/base/paths.h"
 #include "tests/commands/program.h"
 #include "tests/support/free_port.h"
 
@@ -137,7 +140,7 @@ TEST_F(TrainingCommand, DistillationKilledAtRandomTimesEndsInTheSameAdapter) {
 TEST_F(TrainingCommand, FineTuningKilledAtRandomTimesEndsInTheSameAdapter) {
   expect_same_after_kills(
       "finetune --no-adapter --model " + model("dinov2") + " --data " + at("pictures") +
-      " --train-layers 1,head --image-size 28 --epochs 60 --batch 4 --threads 1 --seed 3" +
+      " --train-layers 1,head --image-size 28 --epochs 60 --batch 4 --threads 1 --patience 0 --seed 3" +
       " --mixup 0.2 --checkpoint-seconds 0.02");
 }
 
@@ -147,9 +150,10 @@ TEST_F(TrainingCommand, SeveralProcessesDistilTheSameAdapter) {
 }
 
 TEST_F(TrainingCommand, SeveralProcessesFineTuneTheSameAdapter) {
-  expect_same_by_several("finetune --no-adapter --model " + model("dinov2") + " --data " + at("pictures") +
-                         " --train-layers 1,head --image-size 28 --epochs 4 --batch 5 --threads 1 --seed 3" +
-                         " --mixup 0.2 --dtype float32");
+  expect_same_by_several(
+      "finetune --no-adapter --model " + model("dinov2") + " --data " + at("pictures") +
+      " --train-layers 1,head --image-size 28 --epochs 4 --batch 5 --threads 1 --patience 0 --seed 3" +
+      " --mixup 0.2 --dtype float32");
 }
 
 TEST_F(TrainingCommand, WhenAProcessDiesTheOthersStopAndTheCheckpointServes) {
@@ -217,6 +221,62 @@ TEST_F(TrainingCommand, CopiesStretchASmallSetOfPictures) {
   };
   EXPECT_EQ(steps(plain), 12);
   EXPECT_EQ(steps(stretched), 3 * 12);
+}
+
+// Hedgehog paper, A.3, as in the window's form: both are default_values().
+TEST_F(TrainingCommand, WhatIsNotGivenIsThePapers) {
+  const auto steps = [&](const std::string& arguments) {
+    const test::Outcome outcome = hydrascope(arguments + " --no-adapter --patience 0 --threads 1 --curve " +
+                                             at("curve.csv") + " -o " + at("it.safetensors"));
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return std::ranges::count(bytes_of(at("curve.csv")), '\n') - 1;
+  };
+  // Of 60 lines 57 are trained on, 8 in a step; all pictures fit into a step of 32.
+  EXPECT_EQ(steps("distill --kernel hedgehog --model " + model("bert") + " --data " + at("lines.txt")),
+            5 * 8);
+  EXPECT_EQ(steps("finetune --train-layers head --image-size 28 --model " + model("dinov2") + " --data " +
+                  at("pictures")),
+            10);
+  const auto help_of = [&](const std::string& command) { // without line breaks
+    std::istringstream words(hydrascope(command + " --help").output);
+    std::string text;
+    for (std::string word; words >> word;) text += word + ' ';
+    return text;
+  };
+  const std::string distil = help_of("distill"), tune = help_of("finetune");
+  for (const char* text : {"pictures 2, texts 5, decoders 2", "pictures 32, texts and decoders 8"})
+    EXPECT_NE(distil.find(text), std::string::npos) << text << '\n' << distil;
+  for (const char* text : {"pictures 10, texts 5, decoders 2", "pictures 32, texts and decoders 8",
+                           "pictures 0.001, texts 1e-05, decoders 0.0001"})
+    EXPECT_NE(tune.find(text), std::string::npos) << text << '\n' << tune;
+}
+
+// The metadata that say which program made an adapter of what.
+TEST_F(TrainingCommand, AdaptersNameTheProgramAndTheirData) {
+  const auto adapter_of = [&](const std::string& arguments) {
+    const test::Outcome outcome =
+        hydrascope(arguments + " --no-adapter --epochs 1 --threads 1 --json -o " + at("it.safetensors"));
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return nlohmann::json::parse(outcome.output);
+  };
+  const std::string version = hydrascope("--version").output;
+  const auto lines =
+      adapter_of("distill --kernel hedgehog --model " + model("bert") + " --data " + at("lines.txt"));
+  EXPECT_NE(version.find(lines.at("version").get<std::string>()), std::string::npos) << version;
+  EXPECT_EQ(lines.at("data_hash"), sha256_of_file(at("lines.txt")));
+  const auto shown = hydrascope("run --text a --kernel hedgehog --json --model " + model("bert") +
+                                " --adapter " + at("it.safetensors"));
+  ASSERT_EQ(shown.status, 0) << shown.errors;
+  const auto adapters = nlohmann::json::parse(shown.output).at("adapters");
+  EXPECT_EQ(adapters.at(0).at("data_hash"), lines.at("data_hash"));
+  EXPECT_EQ(adapters.at(0).at("version"), lines.at("version"));
+
+  const std::string tune =
+      "finetune --train-layers head --image-size 28 --model " + model("dinov2") + " --data " + at("pictures");
+  const auto pictures = adapter_of(tune).at("data_hash");
+  EXPECT_EQ(adapter_of(tune).at("data_hash"), pictures);
+  fs::rename(at("pictures/red/3.ppm"), at("pictures/red/30.ppm"));
+  EXPECT_NE(adapter_of(tune).at("data_hash"), pictures) << "the names of the pictures are part of it";
 }
 
 TEST_F(TrainingCommand, T2rIsTrainedWithTheTaskOnly) {

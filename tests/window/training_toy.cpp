@@ -39,7 +39,7 @@ fs::path make_toy_model(const fs::path& folder, const std::string& family) {
 
 TrainingPlan& training_plan() {
   TrainingForm& form = editor().training_form;
-  return form.plan(form.kind, document().kind);
+  return form.plan(form.kind, training_data(document()));
 }
 
 ToyTraining::ToyTraining(ImGuiTestContext* context)

@@ -76,6 +76,10 @@ void draw_pattern(const FigureOptions& options, const std::string& command) {
 void draw(FigureOptions& options, const std::string& command) {
   const FigureKind& kind = figure_kind(options.kind);
   check_output(options);
+  if ((options.untrained || !options.trained.empty()) && options.kind != "heads" &&
+      options.kind != "strategies")
+    throw UsageError(options.untrained ? "--untrained" : "--trained",
+                     "is for figure heads and figure strategies alone", "use --no-adapter or --adapter");
   if (!options.captures.empty()) {
     if (!options.common.capture.empty())
       throw UsageError("--capture", "there is a capture already", "leave it out");

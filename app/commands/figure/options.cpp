@@ -73,6 +73,11 @@ void add_study_options(CLI::App& command, FigureOptions& options) {
   command.add_option("--counts", options.counts, "heads: numbers of heads; strategies: replaced layers")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber);
+  command.add_flag("--untrained", options.untrained,
+                   "heads, strategies: no adapter at any point but the model's own classifier");
+  command.add_option("--trained", options.trained,
+                     "heads, strategies: a folder of adapters, each applied where its layers and kernels are "
+                     "exactly the point's (default: the bundled ones)");
   command
       .add_option("--measure", options.measure,
                   "heads, strategies: similarity to softmax, or accuracy on --data, a folder of classes")

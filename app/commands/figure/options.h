@@ -32,6 +32,8 @@ struct FigureOptions {
   std::vector<std::int64_t> lengths; // table: of pieces; scaling: N
   bool joined = false;
   std::vector<int> counts;            // heads: H; strategies: k
+  bool untrained = false;             // heads, strategies: no adapter but the model's own tail
+  std::string trained;                // heads, strategies: a folder of adapters, each for its own schedule
   std::string measure = "similarity"; // heads, strategies: or accuracy
   std::string only;                   // sheet: right or wrong
   int columns = 0;                    // sheet

@@ -9,6 +9,7 @@
 
 #include "app/commands/figure/kinds.h"
 #include "app/commands/figure/many_inputs.h"
+#include "app/commands/figure/study_points.h"
 #include "app/commands/figure/task.h"
 #include "app/commands/output.h"
 #include "app/commands/training.h"
@@ -20,8 +21,6 @@
 namespace hydrascope::app {
 namespace {
 
-using Style = LinesPanel::Style;
-
 std::filesystem::path one_folder(const FigureOptions& options) {
   if (options.data.data.size() != 1 || !std::filesystem::is_directory(options.data.data.front()))
     throw UsageError("--data",
@@ -30,8 +29,14 @@ std::filesystem::path one_folder(const FigureOptions& options) {
   return options.data.data.front();
 }
 
+// With the adapters of --untrained or --trained, if either is given.
+RunRequest study_request(const FigureOptions& options, RunRequest request) {
+  if (options.untrained || !options.trained.empty()) request.adapters = study_adapters(options);
+  return request;
+}
+
 double accuracy(const FigureOptions& options, const ScheduleText& schedule, EvaluateOutcome& outcome) {
-  const RunRequest run = make_request(options.common, InputKind::image);
+  const RunRequest run = study_request(options, make_request(options.common, InputKind::image));
   EvaluateRequest request;
   request.model_folder = run.model_folder;
   request.adapters = run.adapters;
@@ -64,12 +69,10 @@ double mean_cosine(const TeacherForcedOutcome& outcome, const KernelSpec& kernel
   return sum / items;
 }
 
-LinesPanel::Line marked_line(const std::string& name, const Colour& colour) {
-  LinesPanel::Line line;
-  line.name = name;
-  line.colour = colour;
-  line.style = Style::marked;
-  return line;
+// The subtitle with what marks and rings mean.
+std::string with_marks(std::string subtitle, const std::vector<StudySeries>& all) {
+  const std::string marks = marks_text(all);
+  return marks.empty() ? subtitle : std::move(subtitle) + "; " + marks;
 }
 
 } // namespace
@@ -89,46 +92,54 @@ Figure draw_heads(FigureTask& task) {
   panel.x_label = "number of heads H";
   panel.y_label = by_accuracy ? "top-1 (%)" : "cosine of the output and softmax's";
   panel.log_x = true;
+  if (!by_accuracy && (options.untrained || !options.trained.empty()))
+    throw UsageError(options.untrained ? "--untrained" : "--trained",
+                     "similarity is measured on the softmax run's q, k, v: no adapter has a part in it",
+                     "leave it out, or use --measure accuracy");
   std::string hash;
   std::vector<AdapterInfo> adapters;
+  std::vector<StudySeries> all;
   for (const KernelSpec& kernel : kernels) {
     if (kernel_info(kernel).parameter("heads") == nullptr)
       throw UsageError("--kernels", kernel.name + " has no number of heads to choose",
                        "use softmax, sdpa, flash or linear-cosine");
-    LinesPanel::Line line = marked_line(kernel.label(), kernel_colour(kernel.name));
+    StudySeries series{kernel.label(), kernel_colour(kernel.name), {}};
     for (const int count : counts) {
       const KernelSpec own = with_heads(kernel, count);
-      line.x.push_back(count);
+      StudyPoint point{.x = static_cast<double>(count)};
       if (by_accuracy) {
         EvaluateOutcome outcome;
-        line.y.push_back(accuracy(options, {.kernel = own.text()}, outcome));
+        point.y = accuracy(options, {.kernel = own.text()}, outcome);
+        set_adapters(point, parse_schedule({.kernel = own.text()}, model.layers), outcome.adapters);
         hash = outcome.model_hash;
-        adapters = outcome.adapters;
       } else {
         request.kernels.push_back(own);
       }
+      series.points.push_back(std::move(point));
     }
-    panel.lines.push_back(std::move(line));
+    all.push_back(std::move(series));
   }
   if (!by_accuracy) {
     const TeacherForcedOutcome outcome = measure_with_progress(request, "figure heads");
     hash = outcome.model_hash;
     adapters = outcome.adapters;
     for (std::size_t index = 0; index < kernels.size(); ++index) {
-      for (const int count : counts)
-        panel.lines[index].y.push_back(mean_cosine(outcome, with_heads(kernels[index], count)));
+      for (StudyPoint& point : all[index].points)
+        point.y = mean_cosine(outcome, with_heads(kernels[index], static_cast<int>(point.x)));
     }
   }
   Figure figure;
   figure.title = fmt::format("{} · {} against the number of heads", model.name,
                              by_accuracy ? "accuracy" : "similarity to softmax");
-  figure.subtitle = fmt::format(
-      "The same {} features split into H heads, weights unchanged; the model was trained "
-      "with {} heads of softmax",
-      model.width, model.heads);
+  figure.subtitle = with_marks(
+      fmt::format("The same {} features split into H heads; the model was trained with {} heads of softmax",
+                  model.width, model.heads),
+      all);
+  panel.lines = lines_of(all);
   figure.panels.emplace_back(std::move(panel));
   figure.provenance = data_provenance(task, request.model_folder, hash, adapters,
                                       by_accuracy ? std::vector{one_folder(options)} : request.data);
+  if (by_accuracy) figure.provenance = with_points(figure.provenance, all);
   return figure;
 }
 
@@ -162,7 +173,10 @@ std::vector<RunRequest> study_inputs(const FigureOptions& options) {
     for (const FolderPicture& picture : pictures_of(options.images))
       requests.push_back(request_of(options, read_image(picture.file)));
   }
-  for (RunRequest& request : requests) request.quantities = {HiddenStatesKey{}};
+  for (RunRequest& request : requests) {
+    request = study_request(options, std::move(request));
+    request.quantities = {HiddenStatesKey{}};
+  }
   return requests;
 }
 
@@ -171,7 +185,7 @@ std::vector<RunRequest> study_inputs(const FigureOptions& options) {
 class ReplacementStudy {
 public:
   struct Effect {
-    double value = 0;                     // top-1 in per cent, or the mean cosine with the original
+    StudyPoint point;                     // y: top-1 in per cent, or the mean cosine with the original
     EvaluateOutcome evaluated;            // by accuracy
     std::shared_ptr<const RunResult> run; // of the last input
   };
@@ -194,7 +208,8 @@ public:
 private:
   Effect evaluated(const ScheduleText& schedule) const {
     Effect effect;
-    effect.value = accuracy(options_, schedule, effect.evaluated);
+    effect.point.y = accuracy(options_, schedule, effect.evaluated);
+    set_adapters(effect.point, parse_schedule(schedule, layers_), effect.evaluated.adapters);
     return effect;
   }
   Effect compared(const ScheduleText& schedule) const {
@@ -203,11 +218,12 @@ private:
       RunRequest request = inputs_[index];
       request.schedule = schedule;
       auto run = std::make_shared<RunResult>(*runner_.run(request));
-      effect.value += cosine(pooled(*run), original_[index]);
+      effect.point.y += cosine(pooled(*run), original_[index]);
       run->quantities = {}; // one copy of the hidden states per schedule would be too much memory
       effect.run = std::move(run);
     }
-    effect.value /= static_cast<double>(inputs_.size());
+    effect.point.y /= static_cast<double>(inputs_.size());
+    set_adapters(effect.point, effect.run->schedule, effect.run->adapters);
     return effect;
   }
 
@@ -241,25 +257,28 @@ Figure draw_strategies(FigureTask& task) {
   ReplacementStudy::Effect last;
   ProgressBar bar("figure strategies");
   std::int64_t done = 0;
+  std::vector<StudySeries> all;
   for (std::size_t index = 0; index < strategy_names.size(); ++index) {
-    LinesPanel::Line line = marked_line(strategy_names[index], strategy_colours[index]);
+    StudySeries series{strategy_names[index], strategy_colours[index], {}};
     for (const int count : counts) {
       ScheduleText schedule{.kernel = options.common.schedule.kernel};
       if (count > 0) schedule.replace = {fmt::format("{}:{}={}", strategy_names[index], count, kernel)};
-      line.x.push_back(count);
       last = study.of(schedule);
-      line.y.push_back(last.value);
+      last.point.x = count;
+      series.points.push_back(last.point);
       if (!by_accuracy) bar.show(++done, static_cast<std::int64_t>(counts.size() * strategy_names.size()));
     }
-    panel.lines.push_back(std::move(line));
+    all.push_back(std::move(series));
   }
+  panel.lines = lines_of(all);
   Figure figure;
   figure.title = fmt::format("{} · {} in place of {}", model.name, kernel, options.common.schedule.kernel);
-  figure.subtitle = "Layers replaced from the front, from the back, or every other one";
+  figure.subtitle = with_marks("Layers replaced from the front, from the back, or every other one", all);
   figure.panels.emplace_back(std::move(panel));
   if (by_accuracy) {
     figure.provenance = data_provenance(task, folder, last.evaluated.model_hash, last.evaluated.adapters,
                                         {one_folder(options)});
+    figure.provenance = with_points(figure.provenance, all);
     return figure;
   }
   figure = finished(task, std::move(figure), inputs.front(), *last.run);
@@ -268,6 +287,7 @@ Figure draw_strategies(FigureTask& task) {
     for (const RunRequest& request : inputs) files.push_back(picture_of(request)->path);
     figure.provenance = with_files(figure.provenance, files);
   }
+  figure.provenance = with_points(figure.provenance, all);
   return figure;
 }
 

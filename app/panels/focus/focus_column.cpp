@@ -41,8 +41,8 @@ std::string meaning_of(MapKind kind) {
   switch (kind) {
     case MapKind::attention:
       return std::string(
-                 "The query's weights in this layer, heads fused as chosen. A kernel without weights\n"
-                 "of its own has implied ones: what multiplied with V gives its output.\n") +
+                 "The query's weights in this layer, heads fused as chosen. Of Hydra, which has a matrix\n"
+                 "for each feature, their sum over the features of each head: implied weights.\n") +
              not_an_explanation;
     case MapKind::rollout:
       return std::string(

@@ -183,10 +183,10 @@ void option_row(Editor& editor, const TrainingOption& option, const std::string&
 }
 
 // The papers' values, with the user's data and files.
-TrainingPlan with_papers_numbers(const TrainingPlan& plan, TrainingKind kind, InputKind input) {
+TrainingPlan with_papers_numbers(const TrainingPlan& plan, TrainingKind kind, TrainingData of) {
   using enum OptionSection;
   static constexpr std::array own{data, table, items, parts, output};
-  TrainingPlan fresh = papers_values(kind, input);
+  TrainingPlan fresh = papers_values(kind, of.input, of.next_token);
   for (const TrainingOption* option : form_options())
     if (std::ranges::count(own, option->section) > 0) fresh.set(option->key, plan.value(option->key));
   return fresh;
@@ -194,9 +194,9 @@ TrainingPlan with_papers_numbers(const TrainingPlan& plan, TrainingKind kind, In
 
 // How many of the group's folded options have another value than a new form has for these data.
 std::ptrdiff_t changed_options(const std::vector<const TrainingOption*>& folded, const TrainingPlan& plan,
-                               const TrainingKind kind, const InputKind input) {
-  TrainingPlan fresh = bundled_plan(kind, input);
-  choose_data(fresh, kind, input, plan.get<std::string>("data"));
+                               const TrainingKind kind, const TrainingData data) {
+  TrainingPlan fresh = bundled_plan(kind, data);
+  choose_data(fresh, kind, data.input, plan.get<std::string>("data"));
   return std::ranges::count_if(folded, [&](const TrainingOption* option) {
     return plan.value(option->key) != fresh.value(option->key);
   });
@@ -209,7 +209,8 @@ std::ptrdiff_t changed_options(const std::vector<const TrainingOption*>& folded,
 bool TrainingFields::heading(const Editor& editor, const Graphics& graphics, const OptionGroup group) {
   const TrainingKind kind = editor.training_form.kind;
   const InputKind input = editor.document().kind;
-  const TrainingPlan& plan = editor.training_form.plan(kind, input);
+  const TrainingData data = training_data(editor.document());
+  const TrainingPlan& plan = editor.training_form.plan(kind, data);
   bool& unfolded = unfolded_.at(static_cast<std::size_t>(group));
   ImGui::PushFont(graphics.fonts().strong, theme::size_small);
   ImGui::AlignTextToFramePadding();
@@ -220,7 +221,7 @@ bool TrainingFields::heading(const Editor& editor, const Graphics& graphics, con
     if (group_of(option->section) == group && option->advanced.of(kind, input)) folded.push_back(option);
   if (folded.empty() && group != OptionGroup::output) return false;
   std::string label = unfolded ? "Less" : "More";
-  if (const auto changed = changed_options(folded, plan, kind, input); changed > 0 && !unfolded)
+  if (const auto changed = changed_options(folded, plan, kind, data); changed > 0 && !unfolded)
     label += fmt::format(" ({} changed)", changed);
   same_line_for_last_button(label.c_str());
   if (ImGui::Button(fmt::format("{}###more_{}", label, group_title(group)).c_str())) unfolded = !unfolded;
@@ -244,7 +245,7 @@ void TrainingFields::draw(Editor& editor, const Graphics& graphics, const std::s
     text_tooltip(
         "Distil: a kernel's feature maps learn softmax's weights, layer by layer; the model "
         "stays as it is.\nFine-tune: chosen layers learn a task, through the kernels of the schedule.");
-  TrainingPlan& plan = form.plan(form.kind, document.kind);
+  TrainingPlan& plan = form.plan(form.kind, training_data(document));
   const std::vector<const TrainingOption*> options = shown_options(form.kind, document.kind, plan);
   for (const OptionGroup group :
        {OptionGroup::data, OptionGroup::model, OptionGroup::optimisation, OptionGroup::output}) {
@@ -257,7 +258,7 @@ void TrainingFields::draw(Editor& editor, const Graphics& graphics, const std::s
     }
     if (group == OptionGroup::output && unfolded) update_row(form);
   }
-  const TrainingPlan papers = with_papers_numbers(plan, form.kind, document.kind);
+  const TrainingPlan papers = with_papers_numbers(plan, form.kind, training_data(document));
   ImGui::BeginDisabled(papers == plan);
   field_label("", form_label_width);
   if (ImGui::Button("Reset to the paper's values###paper_values")) plan = papers;

@@ -8,6 +8,7 @@
 
 #include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
+#include "app/views/weights_check.h"
 #include "app/views/weights_view.h"
 #include "engine/figures/scale.h"
 
@@ -26,6 +27,26 @@ std::vector<ColumnSource> column_sources(const Document& document) {
     sources.push_back({edited_side(document.view), compared_kernel(document, i)});
   return sources;
 }
+
+namespace {
+
+std::string check_tooltip(const WeightsResult& weights) {
+  if (std::isnan(weights.check))
+    return "Not checked against the kernel's output: the input is long, and these are few of its rows";
+  const KernelInfo& info = kernel_info(weights.kernel);
+  std::string text = fmt::format(
+      "Checked over {} rows: {}\nagainst the kernel's output: {}", weights.rows.size(), checked_text(info),
+      weights.check > 0 ? "the largest difference is " + number_text(weights.check) : "they are equal");
+  if (info.implied_weights)
+    text +=
+        "\nNot checked: the map, the sum of these matrices over the features of each of\n"
+        "the model's heads. The output is not made of it.";
+  else if (weights.value_weighted)
+    text += "\nThe map shows ‖α v W_o‖ of these weights α.";
+  return text;
+}
+
+} // namespace
 
 std::string WeightsColumn::label() const {
   if (difference_) return untrained_ ? "untrained" : "";
@@ -71,16 +92,16 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
       measures_.push_back(fmt::format("entropy {} nats", amount_text(*entropy)));
     // The weights times V equal the output of the fast path, up to the error of its arithmetic.
     constexpr double tolerance = 1e-3;
-    if (weights.check > tolerance) measures_.emplace_back("differs from the kernel's output");
+    if (weights.check > tolerance)
+      measures_.emplace_back(kernel_info(weights.kernel).implied_weights
+                                 ? "its matrices × V differ from its output"
+                                 : "weights × V differ from its output");
     // An adapter changes the queries and keys of its layer, for every kernel that is compared there.
     const KernelSpec& run_by = found.run->layers.at(static_cast<std::size_t>(weights.layer)).kernel;
     if (!weights.teacher_forced && run_by != weights.kernel)
       measures_.push_back(fmt::format("on {}'s queries and keys", run_by.label()));
     if (found.run->model.causal) measures_.emplace_back("causal");
-    measures_tooltip_ =
-        fmt::format("Compares weights × V with the kernel's output over {} rows: {}", weights.rows.size(),
-                    weights.check > 0 ? "the largest difference is " + number_text(weights.check)
-                                      : std::string("they are equal"));
+    measures_tooltip_ = check_tooltip(weights);
   } catch (const std::exception& error) { // the kernel lacks the head
     view_.clear();
     error_ = error.what();
@@ -181,8 +202,12 @@ void WeightsColumn::draw_caption(const Graphics& graphics, float width) const {
     ellipsis_text(warning, width, theme::amber);
     if (signed_ && ImGui::IsItemHovered()) {
       text_tooltip(
-          "This kernel never forms such a matrix: shown is the sum over the features of each\noriginal head "
-          "of φ(Q)_f φ(K)_fᵀ, which has signs and rows that do not sum to 1.");
+          kernel_info(kernel_).implied_weights
+              ? "This kernel has a matrix φ(Q)_f φ(K)_fᵀ for each of its D features and forms none of them.\n"
+                "Shown is their sum over the features of each of the model's heads: it has signs, its rows\n"
+                "do not sum to 1, and times V it is not the kernel's output."
+              : "This kernel's weights have signs, and their rows do not sum to 1. Times V they are its "
+                "output.");
     }
     width -= ImGui::GetItemRectSize().x + 8;
     if (width < ImGui::CalcTextSize(measures_.empty() ? "" : measures_.front().c_str()).x)

@@ -206,6 +206,8 @@ AdapterInfo read_adapter_info(const std::filesystem::path& file) {
   info.tokens = reader.integer("tokens");
   info.classes = reader.classes();
   info.summary = summary_of(reader);
+  info.version = reader.text("version");
+  info.data_hash = reader.text("data_hash");
   info.hash = sha256_of_file(file);
   return info;
 }
@@ -241,6 +243,32 @@ std::vector<AdapterInfo> select_adapters(const std::string& model_hash, const Sc
     if (useful) chosen.push_back(adapter);
   }
   return chosen;
+}
+
+std::optional<bool> trained_for(const Schedule& schedule, const std::vector<AdapterInfo>& applied) {
+  const auto required = replaced(schedule);
+  if (required.empty()) return std::nullopt;
+  auto missing = required;
+  bool converted = false;
+  for (const AdapterInfo& adapter : applied) {
+    const auto parts = replaced(adapter.layers);
+    if (adapter.role != "maps") {
+      if (parts == required) return true;
+      converted = converted || !parts.empty();
+    }
+    for (const auto& part : parts) missing.erase(part);
+  }
+  return !converted && missing.empty();
+}
+
+std::vector<AdapterInfo> used_by(const Schedule& schedule, std::vector<AdapterInfo> applied) {
+  const auto required = replaced(schedule);
+  std::erase_if(applied, [&](const AdapterInfo& adapter) {
+    return adapter.role == "maps" && std::ranges::none_of(replaced(adapter.layers), [&](const auto& part) {
+             return required.contains(part);
+           });
+  });
+  return applied;
 }
 
 std::shared_ptr<const Model> apply_adapter(const std::shared_ptr<const Model>& model,

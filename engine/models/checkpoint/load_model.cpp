@@ -83,13 +83,15 @@ fs::path resolve_model(std::string_view name_or_folder) {
               "use vit-small, minilm, smollm2, a model folder, or a repository's name");
 }
 
-std::vector<fs::path> adapters_in(const fs::path& folder) {
+std::vector<fs::path> safetensors_in(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const fs::path& entry : entries_of(folder / "adapters"))
+  for (const fs::path& entry : entries_of(folder))
     if (entry.extension() == ".safetensors") files.push_back(entry);
   std::sort(files.begin(), files.end());
   return files;
 }
+
+std::vector<fs::path> adapters_in(const fs::path& folder) { return safetensors_in(folder / "adapters"); }
 
 std::vector<AdapterInfo> bundled_adapters() {
   std::vector<AdapterInfo> adapters;

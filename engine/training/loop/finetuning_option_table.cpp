@@ -152,7 +152,7 @@ std::vector<TrainingOption> finetuning_options() {
        .always = true,
        .advanced = true,
        .label = "Weight decay",
-       .tooltip = "Hedgehog paper, A.3: none. DeiT's recipe (table 9): 0.05.",
+       .tooltip = "Hedgehog paper, A.3: none; B.5, decoders: 0.01. DeiT's recipe (table 9): 0.05.",
        .range = FieldRange{0, 1}},
       {.key = "label_smoothing",
        .flags = "--label-smoothing",

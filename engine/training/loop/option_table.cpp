@@ -67,8 +67,8 @@ std::vector<TrainingOption> make_training_options() {
        .check = positive,
        .always = true,
        .label = "Epochs",
-       .tooltip = Help("At most. Hedgehog paper, A.3: texts up to 5, pictures 2.",
-                       "At most. Hedgehog paper, A.3: texts up to 5, pictures up to 10."),
+       .tooltip = Help("At most. Hedgehog paper, A.3: texts up to 5, pictures 2; B.5: decoders 2.",
+                       "At most. Hedgehog paper, A.3: texts up to 5, pictures up to 10.\nDecoders 2: ours."),
        .range = FieldRange{1, 1000},
        .papers = Papers(2, 5, 10, 5)},
       {.key = "batch",
@@ -102,7 +102,8 @@ std::vector<TrainingOption> make_training_options() {
        .always = true,
        .label = "Learning rate",
        .tooltip = Help("Of AdamW, without weight decay. Hedgehog paper, A.3: 0.01, constant.",
-                       "The peak of a cosine, AdamW. Hedgehog paper, A.3: texts 1e-5, pictures 1e-3."),
+                       "The peak of a cosine, AdamW. Hedgehog paper, A.3: texts 1e-5, pictures "
+                       "1e-3;\ndecoders 1e-4, as with LoRA (B.5; full: 6e-4)."),
        .range = FieldRange{1e-9, 10},
        .papers = Papers(1e-2, 1e-2, 1e-3, 1e-5)},
       {.key = "validation_share",
@@ -136,7 +137,7 @@ std::vector<TrainingOption> make_training_options() {
        .label = "Stop after",
        .tooltip = "Stops after so many epochs in a row that did not improve the held-out numbers; empty: "
                   "never.\nThe Hedgehog paper "
-                  "stops early and gives no number; 1 is ours.",
+                  "stops early and gives no number; 1 is ours. Decoders: never.",
        .hint = "never",
        .unit = "epochs no better",
        .range = FieldRange{0, 1000},

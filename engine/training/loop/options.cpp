@@ -152,10 +152,27 @@ void set_options(TrainingRequest& request, const OptionValues& values) {
       option.access.set(request, values.value(option.key));
 }
 
-OptionValues papers_values(const TrainingKind kind, const InputKind input) {
+OptionValues default_values(const TrainingKind kind, const TrainingData data) {
+  if (data.next_token && kind == TrainingKind::finetune) return option_values(next_token_request());
+  OptionValues values = option_values(default_request(kind));
+  for (const TrainingOption* option : form_options()) {
+    if (!option->applies(kind)) continue;
+    const OptionValue number = form_value(*option, option->papers.of(kind, data.input));
+    if (!std::holds_alternative<std::string>(number)) values.set(option->key, number);
+  }
+  if (data.next_token) values.set("epochs", 2);
+  return values;
+}
+
+OptionValues papers_values(const TrainingKind kind, const InputKind input, const bool next_token) {
+  const OptionValues defaults = default_values(kind, {input, next_token});
   OptionValues values;
-  for (const TrainingOption* option : form_options())
-    values.set(option->key, form_value(*option, option->papers.of(kind, input)));
+  for (const TrainingOption* option : form_options()) {
+    const OptionValue papers = form_value(*option, option->papers.of(kind, input));
+    const bool is_number = !std::holds_alternative<std::string>(papers);
+    values.set(option->key,
+               is_number && defaults.contains(option->key) ? defaults.value(option->key) : papers);
+  }
   return values;
 }
 

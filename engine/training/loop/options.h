@@ -145,8 +145,19 @@ OptionValues option_values(const TrainingRequest& request);
 // Sets the options that apply to the request to their values. Throws UsageError.
 void set_options(TrainingRequest& request, const OptionValues& values);
 
-// The form's initial values: the papers' numbers.
-OptionValues papers_values(TrainingKind kind, InputKind input);
+// What a training reads: pictures or texts, and whether the model is a decoder, which learns the next token.
+struct TrainingData {
+  InputKind input = InputKind::image;
+  bool next_token = false;
+};
+
+// The values that a training has where none are given, on the command line and in the form: the papers'
+// numbers; decoders are fine-tuned as next_token_request() says and distilled in two epochs (Hedgehog paper,
+// B.5).
+OptionValues default_values(TrainingKind kind, TrainingData data);
+
+// Those of the form's options, with files and lists as empty texts.
+OptionValues papers_values(TrainingKind kind, InputKind input, bool next_token = false);
 
 // The fields of the form for these values, from top to bottom: by group, those that are rarely changed last.
 std::vector<const TrainingOption*> shown_options(TrainingKind kind, InputKind input,

@@ -10,6 +10,7 @@
 #include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "engine/base/safetensors.h"
+#include "engine/base/version.h"
 
 namespace hydrascope {
 
@@ -157,7 +158,9 @@ AdapterInfo write_adapter(const std::filesystem::path& file, const NamedTensors&
                                                  {"steps", std::to_string(record.steps)},
                                                  {"loss", fmt::format("{:.4f}", record.loss)},
                                                  {"accuracy", record.accuracy},
-                                                 {"command", shared_command(record.command)}};
+                                                 {"command", shared_command(record.command)},
+                                                 {"version", version}};
+  if (!record.data_hash.empty()) metadata["data_hash"] = record.data_hash;
   if (record.low_rank_alpha > 0) metadata["lora_alpha"] = fmt::format("{}", record.low_rank_alpha);
   if (record.label_deviation > 0) {
     metadata["label_mean"] = fmt::format("{}", record.label_mean);

@@ -74,7 +74,8 @@ struct AdapterRecord {
   int image_size = 0;
   std::int64_t tokens = 0;
   std::vector<AdapterInfo::Class> classes;
-  std::string data; // file names, no paths
+  std::string data;      // file names, no paths
+  std::string data_hash; // data_hash.h; empty: no data of a user
   std::int64_t steps = 0;
   double loss = 0;
   std::string accuracy;      // in words: "held-out top-1 0.771 of 2850"; or the held-out KL
@@ -84,7 +85,8 @@ struct AdapterRecord {
   std::string command;
 };
 
-// Writes the parameters in float16 with the record as metadata. Throws Error (disk full, no permission).
+// Writes the parameters in float16 with the record and the program's version as metadata. Throws Error (disk
+// full, no permission).
 AdapterInfo write_adapter(const std::filesystem::path& file, const NamedTensors& parameters,
                           const AdapterRecord& record);
 

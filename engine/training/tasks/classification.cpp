@@ -21,6 +21,7 @@
 #include "engine/models/transformer/encoder_layer.h"
 #include "engine/run/run.h"
 #include "engine/training/data/class_counts.h"
+#include "engine/training/data/data_hash.h"
 #include "engine/training/data/epoch_batches.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/loop/autocast.h"
@@ -187,6 +188,7 @@ public:
     }
     record.classes = data_->plan().classes;
     record.data = data_->summary();
+    record.data_hash = data_hash_;
     record.steps = held_out.step;
     record.loss = state.epoch_loss;
     record.accuracy = fmt::format("held-out top-1 {:.4f} of {} {}", held_out.accuracy,
@@ -337,6 +339,7 @@ private:
   int first_;
   bool pictures_;
   std::unique_ptr<LabelledData> data_;
+  std::string data_hash_ = data_hash(request_.data);
   NamedTensors leaves_;
   RunnableModel model_;   // with the leaves
   RunnableModel teacher_; // with distillation

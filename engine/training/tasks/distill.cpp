@@ -15,6 +15,7 @@
 #include "engine/measure/teacher_forced_runs.h"
 #include "engine/run/pass.h"
 #include "engine/run/run.h"
+#include "engine/training/data/data_hash.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/loop/loop.h"
 #include "engine/training/tasks/distill_data.h"
@@ -176,6 +177,7 @@ public:
     }
     for (const auto& one : request_.data) record.data += (record.data.empty() ? "" : ", ") + last_name(one);
     record.data += fmt::format(" ({} items{})", data_->items(), copies_text());
+    record.data_hash = data_hash_;
     record.steps = held_out.step;
     record.loss = held_out.loss;
     record.accuracy = fmt::format("held-out KL(softmax ‖ kernel) {:.4f} nats, {:.4f} before training",
@@ -277,6 +279,7 @@ private:
   std::shared_ptr<const Kernel> kernel_, softmax_;
   PreparedModel prepared_;
   std::unique_ptr<DistillData> data_;
+  std::string data_hash_ = data_hash(request_.data);
   std::vector<Items> train_, validation_; // batches of versions
   NamedTensors leaves_;
   std::string start_hash_;          // of the adapter that it starts from; empty: none

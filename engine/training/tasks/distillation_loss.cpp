@@ -17,7 +17,7 @@ namespace {
 constexpr double smallest_weight = 1e-12;
 
 // Some rows of some items of the batch, with the keys that they attend to.
-struct Part {
+struct LossPart {
   AttentionInput input;
   at::Tensor rows; // undefined: all
 };
@@ -27,7 +27,7 @@ struct PartResult {
   KernelParameters gradients; // empty without gradients
 };
 
-PartResult loss_of(const Part& part, const Kernel& softmax, const Kernel& kernel,
+PartResult loss_of(const LossPart& part, const Kernel& softmax, const Kernel& kernel,
                    const KernelParameters& parameters, const double all_rows) {
   PartResult result;
   KernelParameters own; // so that parts that run at the same time add to no common gradient
@@ -67,7 +67,7 @@ AttentionInput part_of(const AttentionInput& whole, const std::int64_t begin, co
 
 // Causal rows in tiles with the keys up to them: half of the weights are 0, and the rest stays in the cache.
 // The longest come first, so that no thread begins one when the others have ended.
-std::vector<Part> parts_of(const AttentionInput& input) {
+std::vector<LossPart> parts_of(const AttentionInput& input) {
   constexpr std::int64_t tile = 64;
   const auto options = input.q.options().dtype(at::kLong);
   if (!input.q.is_cpu())
@@ -75,7 +75,7 @@ std::vector<Part> parts_of(const AttentionInput& input) {
   const std::int64_t batch = input.q.size(0), tokens = input.q.size(2);
   const std::int64_t shares = std::min<std::int64_t>(batch, at::get_num_threads());
   const std::int64_t rows = input.queries > 0 ? input.queries : tokens;
-  std::vector<Part> parts;
+  std::vector<LossPart> parts;
   for (std::int64_t last = rows; last > 0; last = input.causal ? (last - 1) / tile * tile : 0) {
     const std::int64_t first = input.causal ? (last - 1) / tile * tile : 0;
     for (std::int64_t share = 0; share < shares; ++share)
@@ -90,7 +90,7 @@ std::vector<Part> parts_of(const AttentionInput& input) {
 
 DistillationLoss distillation_loss(const AttentionInput& input, const Kernel& softmax, const Kernel& kernel,
                                    const KernelParameters& parameters, const double all_rows) {
-  const std::vector<Part> parts = parts_of(input);
+  const std::vector<LossPart> parts = parts_of(input);
   std::vector<PartResult> results(parts.size());
   std::atomic<std::size_t> next = 0;
   const auto workers = std::min<std::int64_t>(at::get_num_threads(), std::ssize(parts));

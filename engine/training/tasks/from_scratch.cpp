@@ -10,8 +10,10 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/version.h"
 #include "engine/models/transformer/model.h"
 #include "engine/run/pass.h"
+#include "engine/training/data/data_hash.h"
 #include "engine/training/data/labelled_files.h"
 #include "engine/training/data/pathfinder.h"
 #include "engine/training/tasks/evaluate.h"
@@ -207,7 +209,7 @@ void check(const ScratchRequest& request) {
 
 // The kernel's trained parameters as an adapter of the new model; an empty path if it has none.
 fs::path write_kernel(const ScratchRequest& request, const fs::path& folder, const FinetuneTask& task,
-                      const TrainingOutcome& outcome) {
+                      const TrainingOutcome& outcome, const std::string& hash_of_data) {
   NamedTensors maps;
   for (const auto& [name, value] : task.leaves())
     if (name.starts_with("kernel.")) maps[name] = value;
@@ -217,6 +219,7 @@ fs::path write_kernel(const ScratchRequest& request, const fs::path& folder, con
   record.base = sha256_of_file(folder / "model.safetensors");
   for (int layer = 0; layer < request.layers; ++layer) record.layers.push_back({layer, request.kernel});
   record.data = "trained with the model from random weights";
+  record.data_hash = hash_of_data;
   record.steps = outcome.held_out.step;
   record.loss = outcome.final_loss;
   record.command = request.settings.command;
@@ -254,8 +257,10 @@ ScratchOutcome train(const ScratchRequest& asked, const TrainingObserver& observ
     result.parameters += value.numel();
     if (!name.starts_with("kernel.")) parameters[name] = value;
   }
-  write_weights(staging.path(), material.model.family, parameters);
-  const fs::path kernel = write_kernel(request, staging.path(), *task, result.training);
+  const std::string hash_of_data = data_hash(material.request.data);
+  write_weights(staging.path(), material.model.family, parameters,
+                {{"program", fmt::format("hydrascope {}", version)}, {"data_hash", hash_of_data}});
+  const fs::path kernel = write_kernel(request, staging.path(), *task, result.training, hash_of_data);
   staging.keep();
   result.folder = output;
   if (!kernel.empty()) result.adapter = output / kernel;

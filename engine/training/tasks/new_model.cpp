@@ -213,8 +213,9 @@ json byte_tokenizer(const std::vector<std::string>& special) {
 } // namespace
 
 void write_weights(const std::filesystem::path& folder, const std::string& family,
-                   const TensorMap& parameters) {
-  write_tensors(folder / "model.safetensors", hub_tensors(family, parameters), {{"format", "pt"}});
+                   const TensorMap& parameters, std::map<std::string, std::string> metadata) {
+  metadata["format"] = "pt";
+  write_tensors(folder / "model.safetensors", hub_tensors(family, parameters), metadata);
 }
 
 void write_new_model(const std::filesystem::path& folder, const NewModel& model, const std::uint64_t seed) {

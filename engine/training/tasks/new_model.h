@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,10 @@ struct NewModel {
 // Throws UsageError (a width that the heads do not divide), Error (disk full).
 void write_new_model(const std::filesystem::path& folder, const NewModel& model, std::uint64_t seed);
 
-// Writes model.safetensors of a model of this family from its parameters by canonical names.
+// Writes model.safetensors of a model of this family from its parameters by canonical names, with metadata
+// beside the "format" that transformers asks for.
 void write_weights(const std::filesystem::path& folder, const std::string& family,
-                   const TensorMap& parameters);
+                   const TensorMap& parameters, std::map<std::string, std::string> metadata = {});
 
 // ---- Tokenizers: write the files, and return the size of the vocabulary ----
 

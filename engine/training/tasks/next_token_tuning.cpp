@@ -14,6 +14,7 @@
 #include "engine/base/error.h"
 #include "engine/models/transformer/encoder_layer.h"
 #include "engine/run/run.h"
+#include "engine/training/data/data_hash.h"
 #include "engine/training/data/epoch_batches.h"
 #include "engine/training/loop/autocast.h"
 #include "engine/training/loop/trained_parameters.h"
@@ -150,6 +151,7 @@ public:
     if (request_.whole_model) return std::nullopt;
     AdapterRecord record = record_of(prepared_, parts_, leaves_, settings_.command);
     record.data = data_.summary();
+    record.data_hash = data_hash_;
     record.steps = held_out.step;
     record.loss = state.epoch_loss;
     record.accuracy = fmt::format("held-out perplexity {:.4g}, {:.4g} before training", held_out.perplexity,
@@ -226,6 +228,7 @@ private:
   int first_;
   FrozenFront front_;
   NextTokenData data_;
+  std::string data_hash_ = data_hash(request_.data);
   NamedTensors leaves_, frozen_;
   RunnableModel model_; // with the leaves
   EpochBatches batches_;

@@ -80,6 +80,21 @@ TEST(Flops, BlocksAndSharesAreThoseOfTheHydraPaper) {
   EXPECT_NEAR(100 * image_flops("deit-base", 224, everywhere("softmax")).attention_share(), 4.10, 0.01);
 }
 
+// Hydra paper, table 4, at 224 px: 17.6 is the total of table 2 with one decimal, but its share, 4.10 %, is
+// of the blocks as at the other sizes.
+TEST(Flops, Table4MixesTheConventionsAt224Pixels) {
+  for (const char* const name : {"deit-base", "vit-base"}) {
+    const Flops softmax = image_flops(name, 224, everywhere("softmax"));
+    EXPECT_NEAR(softmax.total() / giga, 17.6, 0.05);
+    EXPECT_NEAR(softmax.blocks() / giga, 17.45, 0.005);
+    EXPECT_GT(17.6 - softmax.blocks() / giga, 0.1) << "no rounding of the blocks";
+    double attention = 0;
+    for (const LayerFlops& layer : softmax.layers) attention += layer.attention;
+    EXPECT_NEAR(100 * attention / softmax.blocks(), 4.10, 0.005);
+    EXPECT_NEAR(100 * attention / softmax.total(), 4.07, 0.005) << "not of the total";
+  }
+}
+
 // As printed widely for the other sizes: Touvron et al. (2021) and its successors.
 TEST(Flops, OtherSizesAgreeWithThePublishedFigures) {
   // Printed with one decimal; 1.258, 4.608 and 61.604 are counted.

@@ -79,6 +79,12 @@ TEST_F(Adapters, MetadataIsRead) {
   EXPECT_EQ(info.classes[0].label, "tabby");
   EXPECT_EQ(info.hash, sha256_of_file(file()));
   EXPECT_EQ(info.summary, "Tiny ImageNet, 40 steps, loss 0.5, accuracy 0.77");
+  EXPECT_EQ(info.version, "") << "written before it was recorded";
+  EXPECT_EQ(info.data_hash, "");
+  write_adapter(file(), {},
+                {{"role", "tail"}, {"base", "abc"}, {"version", "0.1.0"}, {"data_hash", "0123abcd"}});
+  EXPECT_EQ(read_adapter_info(file()).version, "0.1.0");
+  EXPECT_EQ(read_adapter_info(file()).data_hash, "0123abcd");
 }
 
 TEST_F(Adapters, ForeignAndBrokenFilesAreToldApart) {

@@ -151,5 +151,50 @@ TEST_F(AdaptersTest, MapsOfAnotherBaseStayOut) {
   EXPECT_TRUE(result->adapters.empty());
 }
 
+// An adapter for layer 3 does not train a schedule that replaces layer 2 as well; maps do layer by layer.
+TEST_F(AdaptersTest, ScheduleIsTrainedOnlyByWhatWasTrainedForIt) {
+  const AdapterInfo hydra = write_hydra(), maps = write_maps(2);
+  const auto schedule = [](const std::string& layers) { return parse_schedule({.layers = {layers}}, 4); };
+  EXPECT_EQ(trained_for(parse_schedule({}, 4), {hydra, maps}), std::nullopt);
+  EXPECT_EQ(trained_for(schedule("3=hydra-cosine"), {hydra}), true);
+  EXPECT_EQ(trained_for(schedule("3=hydra-cosine"), {}), false);
+  EXPECT_EQ(trained_for(schedule("2,3=hydra-cosine"), {hydra}), false);
+  EXPECT_EQ(trained_for(schedule("3=hydra-mean"), {hydra}), false);
+  EXPECT_EQ(trained_for(schedule("2=hedgehog"), {maps}), true);
+  EXPECT_EQ(trained_for(schedule("1,2=hedgehog"), {maps}), false);
+  EXPECT_EQ(trained_for(schedule("2=hedgehog"), {hydra, maps}), false) << "the model is hydra's";
+  const auto used = used_by(schedule("3=hydra-cosine"), {hydra, maps});
+  ASSERT_EQ(used.size(), 1U);
+  EXPECT_EQ(used[0].name, "hydra");
+}
+
+TEST_F(AdaptersTest, AFoldersAdaptersTakeThePlaceOfTheBundledOnes) {
+  const AdapterInfo bundled = write_hydra();
+  const AdapterInfo bundled_tail =
+      write("tail", "tail", "[]", {{"encoder.layer.1.output.weight", at::full({8, 8}, 0.125F)}});
+  Runner runner(std::size_t{1} << 20, fake_source(model_, {bundled, bundled_tail}));
+  const auto mine = folder_ / "mine";
+  std::filesystem::create_directories(mine);
+  write("mine/back2", "schedule",
+        R"([{"layer": 2, "kernel": "hydra-mean"}, {"layer": 3, "kernel": "hydra-mean"}])",
+        {{"encoder.layer.3.output.weight", at::full({8, 8}, 0.5F)}}, bundled_tail.hash);
+  const auto names = [&](const std::string& layers, const AdapterChoice& choice) {
+    RunRequest request = fake_request(kText, layers);
+    request.adapters = choice;
+    std::vector<std::string> found;
+    for (const AdapterInfo& adapter : runner.run(request)->adapters) found.push_back(adapter.name);
+    return found;
+  };
+  AdapterChoice of_mine, tail_alone;
+  of_mine.folder = mine;
+  tail_alone.tail_alone = true;
+  using testing::ElementsAre;
+  EXPECT_THAT(names("3=hydra-cosine", {}), ElementsAre("hydra"));
+  EXPECT_THAT(names("3=hydra-cosine", of_mine), ElementsAre("tail")) << "hydra is not in the folder";
+  EXPECT_THAT(names("2,3=hydra-mean", of_mine), ElementsAre("tail", "mine/back2"));
+  EXPECT_THAT(names("3=hydra-mean", of_mine), ElementsAre("tail"));
+  EXPECT_THAT(names("3=hydra-cosine", tail_alone), ElementsAre("tail"));
+}
+
 } // namespace
 } // namespace hydrascope

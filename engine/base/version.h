@@ -1,4 +1,4 @@
-// The program's version, for --version and the metadata of figures. CMakeLists.txt reads it.
+// The program's version, for --version and the metadata of figures and adapters. CMakeLists.txt reads it.
 #pragma once
 
 namespace hydrascope {

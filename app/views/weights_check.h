@@ -1,0 +1,25 @@
+// What WeightsResult::check and `attend` compare, in words. Plain header.
+#pragma once
+
+#include <string>
+
+#include "engine/attention/interface/kernel_info.h"
+
+namespace hydrascope::app {
+
+// What is compared with the kernel's output: "weights × V", of a kernel with implied weights its matrices,
+// one for each feature.
+inline std::string checked_text(const KernelInfo& kernel) {
+  return kernel.implied_weights ? "the D matrices φ(Q)_f φ(K)_fᵀ, one for each feature f, × V"
+                                : "weights × V";
+}
+
+// What is shown and written as the weights of such a kernel, which is not compared; empty for other kernels.
+inline std::string implied_weights_text(const KernelInfo& kernel) {
+  if (!kernel.implied_weights) return "";
+  return "the sum of these matrices over the features of each of the model's heads: not checked, and not "
+         "what "
+         "the output is made of";
+}
+
+} // namespace hydrascope::app

@@ -1,0 +1,50 @@
+#include "engine/training/data/data_hash.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/base/capture.h"
+#include "engine/base/error.h"
+#include "engine/base/paths.h"
+
+namespace hydrascope::training {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string hash_of_folder(const fs::path& folder) {
+  std::vector<std::string> lines;
+  try {
+    for (const auto& entry :
+         fs::recursive_directory_iterator(folder, fs::directory_options::follow_directory_symlink))
+      if (entry.is_regular_file())
+        lines.push_back(fmt::format("{}\t{}\n", entry.path().lexically_relative(folder).generic_string(),
+                                    entry.file_size()));
+  } catch (const fs::filesystem_error& error) {
+    throw Error(folder.string(), error.what(), "check the folder and its permissions");
+  }
+  std::ranges::sort(lines);
+  std::string text;
+  for (const std::string& line : lines) text += line;
+  return sha256_of_text(text);
+}
+
+std::string hash_of(const fs::path& data) {
+  std::error_code failure;
+  if (fs::is_directory(data, failure)) return hash_of_folder(data);
+  if (fs::exists(data, failure)) return sha256_of_file(data);
+  if (const auto capture = capture_address(data)) return hash_of(capture->path); // FILE:PART
+  return sha256_of_file(data);                                                   // which says what is wrong
+}
+
+} // namespace
+
+std::string data_hash(const std::vector<fs::path>& data) {
+  if (data.size() == 1) return hash_of(data.front());
+  std::string hashes;
+  for (const fs::path& one : data) hashes += hash_of(one) + "\n";
+  return sha256_of_text(hashes);
+}
+
+} // namespace hydrascope::training
