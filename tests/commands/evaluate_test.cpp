@@ -118,7 +118,7 @@ TEST_F(EvaluateCommand, NumbersInJson) {
   const std::string model = " --model " + bert + " --adapter " + at("scored.safetensors");
   const Outcome trained =
       hydrascope("finetune --objective regression --no-adapter --model " + bert + columns +
-                 " --train-layers 0-1,head,embeddings --epochs 8 --batch 4 --lr 3e-3 "
+                 " --train-layers 0-1,head,embeddings --epochs 8 --patience 0 --batch 4 --lr 3e-3 "
                  "--dtype float32 --json -o " +
                  at("scored.safetensors"));
   ASSERT_EQ(trained.status, 0) << trained.errors;
