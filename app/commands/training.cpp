@@ -142,8 +142,8 @@ private:
 // for all data.
 std::string defaults_text(const TrainingOption& option, const TrainingKind kind) {
   struct Data {
-    const char* name;
-    TrainingData data;
+    const char* name = "";
+    TrainingData data = {};
   };
   const std::array all{Data{"pictures", {InputKind::image}}, Data{"texts", {InputKind::text}},
                        Data{"decoders", {InputKind::text, true}}};
