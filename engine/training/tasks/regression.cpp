@@ -15,6 +15,7 @@
 #include "engine/base/error.h"
 #include "engine/measure/correlation.h"
 #include "engine/run/run.h"
+#include "engine/training/data/data_hash.h"
 #include "engine/training/data/epoch_batches.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/loop/autocast.h"
@@ -185,6 +186,7 @@ public:
       record.label_deviation = scale_.deviation;
     }
     record.data = data_->summary();
+    record.data_hash = data_hash_;
     record.steps = held_out.step;
     record.loss = state.epoch_loss;
     record.accuracy = fmt::format("held-out Pearson {:.4f}, Spearman {:.4f} of {} texts", held_out.pearson,
@@ -236,6 +238,7 @@ private:
   TrainedParts parts_;
   int first_;
   std::unique_ptr<LabelledData> data_;
+  std::string data_hash_ = data_hash(request_.data);
   LabelScale scale_;
   bool trains_head_ = false;
   NamedTensors leaves_;

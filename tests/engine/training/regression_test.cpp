@@ -8,6 +8,7 @@
 #include "engine/base/safetensors.h"
 #include "engine/run/predicted_number.h"
 #include "engine/run/runner.h"
+#include "engine/training/data/data_hash.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/tasks/evaluate.h"
 #include "tests/engine/training/toy.h"
@@ -76,6 +77,7 @@ TEST(Regression, LearnsNumbersAndPredictsThemInTheirUnit) {
   EXPECT_LT(outcome.held_out.loss, 0.6) << "of standardised labels, whose variance is 1";
   EXPECT_NEAR(outcome.before.loss, 1, 0.5) << "a new classifier predicts their mean";
   EXPECT_EQ(outcome.adapter.role, "tail");
+  EXPECT_EQ(outcome.adapter.data_hash, training::data_hash(request.data));
   double best = -1;
   for (const HeldOut& one : outcome.validations) best = std::max(best, (one.pearson + one.spearman) / 2);
   EXPECT_EQ((outcome.held_out.pearson + outcome.held_out.spearman) / 2, best);
