@@ -61,14 +61,7 @@ class Classification final : public FinetuneTask {
 public:
   Classification(const FinetuneRequest& request, const TrainingObserver& observer, std::stop_token stop,
                  ModelStore& models)
-      : request_(request),
-        settings_(request.settings),
-        stop_(std::move(stop)),
-        threads_(settings_.execution.threads),
-        placement_(training_placement(settings_.execution)),
-        products_(product_type(settings_.execution.dtype, placement_.device)),
-        prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, request.schedule,
-                                placement_, true)),
+      : FinetuneTask(request, std::move(stop), models),
         parts_(checked_parts(request, prepared_.schedule)),
         first_(first_trained(parts_, prepared_.model->info().layers)),
         pictures_(prepared_.model->info().input == InputKind::image),
@@ -86,16 +79,7 @@ public:
   }
 
   bool stopped() const override { return data_ == nullptr; } // while the features were computed
-  const PreparedModel& prepared() const override { return prepared_; }
   const std::vector<std::string>& notes() const override { return data_->notes(); }
-  const NamedTensors& leaves() const override { return leaves_; }
-  double weight_decay() const override { return request_.weight_decay; }
-  double clip_norm() const override { return 1.0; }
-  bool scales_loss() const override { return products_ == at::kHalf; }
-  double learning_rate(const std::int64_t step, const std::int64_t total) const override {
-    const auto warmup = std::llround(request_.warmup * static_cast<double>(total));
-    return warmup_cosine(settings_.learning_rate, step, std::max(1LL, warmup), total);
-  }
   std::int64_t steps_per_epoch() const override { return batches_->steps_per_epoch(); }
 
   std::string configuration() const override {
@@ -131,11 +115,7 @@ public:
 
   HeldOut validate() override {
     const at::NoGradGuard no_gradients;
-    NamedTensors values;
-    for (const auto& [name, value] : leaves_) values[name] = value.detach().clone();
-    values = weights_of(std::move(values));
-    for (auto& [name, value] : matrices_in(products_, values)) values[name] = std::move(value);
-    const RunnableModel model = runnable(prepared_, values, data_->plan());
+    const RunnableModel model = runnable(prepared_, constant_weights(), data_->plan());
     const Autocast autocast(placement_.device, products_);
     ClassCounts counts(data_->plan().classes.size());
     double loss = 0;
@@ -175,7 +155,6 @@ public:
   double merit(const HeldOut& held_out) const override {
     return data_->plan().classes.size() == 2 ? held_out.matthews : held_out.accuracy;
   }
-  void describe(const std::vector<double>&, TrainingProgress&) const override {}
 
   NamedTensors stored(NamedTensors trained) const override { return weights_of(std::move(trained)); }
 
@@ -199,10 +178,6 @@ public:
   }
 
 private:
-  std::string low_rank_text() const {
-    if (!request_.low_rank) return "";
-    return fmt::format(" by updates of rank {}, alpha {}", request_.low_rank->rank, request_.low_rank->alpha);
-  }
   std::string distillation_text() const {
     if (!distils()) return "";
     return fmt::format(", distillation alpha {}, tau {}, hidden {}", request_.distillation_alpha,
@@ -296,10 +271,6 @@ private:
     return ((squares * counted).sum(1) / counted.sum(1)).sum();
   }
 
-  NamedTensors weights_of(NamedTensors parameters) const {
-    if (!request_.low_rank) return parameters;
-    return with_updates(*prepared_.model, parameters, *request_.low_rank);
-  }
   RunnableModel runnable_with(const NamedTensors& parameters) const {
     return runnable(prepared_, weights_of(parameters), data_->plan());
   }
@@ -328,19 +299,11 @@ private:
     return at::tensor(labels, at::kLong).to(placement_.device);
   }
 
-  const FinetuneRequest& request_;
-  const TrainingSettings& settings_;
-  std::stop_token stop_;
-  ThreadCount threads_;
-  Placement placement_;
-  at::ScalarType products_; // of the matrix products
-  PreparedModel prepared_;
   TrainedParts parts_;
   int first_;
   bool pictures_;
   std::unique_ptr<LabelledData> data_;
   std::string data_hash_ = data_hash(request_.data);
-  NamedTensors leaves_;
   RunnableModel model_;   // with the leaves
   RunnableModel teacher_; // with distillation
   std::optional<EpochBatches> batches_;

@@ -1,13 +1,51 @@
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/training/loop/autocast.h"
+#include "engine/training/loop/optimizer.h"
 #include "engine/training/loop/option_fields.h"
+#include "engine/training/loop/trained_parameters.h"
 #include "engine/training/tasks/finetuning.h"
 
 namespace hydrascope {
 namespace training {
+
+FinetuneTask::FinetuneTask(const FinetuneRequest& request, std::stop_token stop, ModelStore& models)
+    : request_(request),
+      settings_(request.settings),
+      stop_(std::move(stop)),
+      threads_(settings_.execution.threads),
+      placement_(training_placement(settings_.execution)),
+      products_(product_type(settings_.execution.dtype, placement_.device)),
+      prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, request.schedule,
+                              placement_, true)) {}
+
+double FinetuneTask::learning_rate(const std::int64_t step, const std::int64_t total) const {
+  const auto warmup = std::llround(request_.warmup * static_cast<double>(total));
+  return warmup_cosine(settings_.learning_rate, step, std::max(1LL, warmup), total);
+}
+
+NamedTensors FinetuneTask::weights_of(NamedTensors parameters) const {
+  if (!request_.low_rank) return parameters;
+  return with_updates(*prepared_.model, parameters, *request_.low_rank);
+}
+
+NamedTensors FinetuneTask::constant_weights() const {
+  NamedTensors values;
+  for (const auto& [name, value] : leaves_) values[name] = value.detach().clone();
+  values = weights_of(std::move(values));
+  for (auto& [name, value] : matrices_in(products_, values)) values[name] = std::move(value);
+  return values;
+}
+
+std::string FinetuneTask::low_rank_text() const {
+  if (!request_.low_rank) return "";
+  return fmt::format(" by updates of rank {}, alpha {}", request_.low_rank->rank, request_.low_rank->alpha);
+}
 
 std::unique_ptr<FinetuneTask> make_finetuning(const FinetuneRequest& request,
                                               const TrainingObserver& observer, const std::stop_token& stop,

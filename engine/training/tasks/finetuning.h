@@ -2,23 +2,53 @@
 // a random model.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "engine/run/run.h"
 #include "engine/training/loop/loop.h"
 #include "engine/training/loop/prepared_model.h"
 #include "engine/training/loop/training.h"
 
 namespace hydrascope::training {
 
+// What the objectives share: the model, its trained parameters, and AdamW with a warm-up and a cosine.
 class FinetuneTask : public TrainingTask {
 public:
-  virtual const PreparedModel& prepared() const = 0;
+  const PreparedModel& prepared() const { return prepared_; }
   virtual const std::vector<std::string>& notes() const = 0;
   // Whether it was stopped while the data was prepared; nothing else may be called then.
   virtual bool stopped() const { return false; }
+
+  const NamedTensors& leaves() const override { return leaves_; }
+  double weight_decay() const override { return request_.weight_decay; }
+  double clip_norm() const override { return 1.0; }
+  bool scales_loss() const override { return products_ == at::kHalf; }
+  double learning_rate(std::int64_t step, std::int64_t total) const override;
+  void describe(const std::vector<double>& /*shown*/, TrainingProgress& /*progress*/) const override {}
+
+protected:
+  // Prepares the model; the leaves are the objective's to make.
+  FinetuneTask(const FinetuneRequest& request, std::stop_token stop, ModelStore& models);
+
+  // The parameters with the low-rank updates among them applied.
+  NamedTensors weights_of(NamedTensors parameters) const;
+  // Those of the leaves without gradients, matrices in the type of the products.
+  NamedTensors constant_weights() const;
+  // " by updates of rank 8, alpha 16"; empty without low-rank updates.
+  std::string low_rank_text() const;
+
+  const FinetuneRequest& request_;
+  const TrainingSettings& settings_;
+  std::stop_token stop_;
+  ThreadCount threads_;
+  Placement placement_;
+  at::ScalarType products_; // of the matrix products
+  PreparedModel prepared_;
+  NamedTensors leaves_;
 };
 
 // Throw Error, UsageError as finetune(); the request has to outlive the task.

@@ -60,21 +60,14 @@ TrainedParts decoder_parts(const FinetuneRequest& request, const Schedule& sched
 class NextTokenTuning final : public FinetuneTask {
 public:
   NextTokenTuning(const FinetuneRequest& request, std::stop_token stop, ModelStore& models)
-      : request_(request),
-        settings_(request.settings),
-        stop_(std::move(stop)),
-        threads_(settings_.execution.threads),
-        placement_(training_placement(settings_.execution)),
-        products_(product_type(settings_.execution.dtype, placement_.device)),
-        prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, request.schedule,
-                                placement_, true)),
+      : FinetuneTask(request, std::move(stop), models),
         parts_(decoder_parts(request, prepared_.schedule)),
         first_(first_trained(parts_, prepared_.model->info().layers)),
         front_(prepared_, first_, products_),
         data_(prepared_, request),
-        leaves_(make_leaves(prepared_, parts_, {}, request.low_rank, settings_.execution.seed)),
         batches_(data_.items(Part::training), settings_.batch, settings_.execution.seed,
                  [this](const std::int64_t item) { return data_.length(Part::training, item); }) {
+    leaves_ = make_leaves(prepared_, parts_, {}, request.low_rank, settings_.execution.seed);
     refuse_what_classifies(request);
     if (leaves_.empty())
       throw UsageError("--train-layers", "names nothing that the model has to train", "name some layers");
@@ -82,30 +75,17 @@ public:
     if (!request_.low_rank) model_ = runnable_with(leaves_);
   }
 
-  const PreparedModel& prepared() const override { return prepared_; }
   const std::vector<std::string>& notes() const override { return data_.notes(); }
-  const NamedTensors& leaves() const override { return leaves_; }
-  double weight_decay() const override { return request_.weight_decay; }
-  double clip_norm() const override { return 1.0; }
-  bool scales_loss() const override { return products_ == at::kHalf; }
-  double learning_rate(const std::int64_t step, const std::int64_t total) const override {
-    const auto warmup = std::llround(request_.warmup * static_cast<double>(total));
-    return warmup_cosine(settings_.learning_rate, step, std::max(1LL, warmup), total);
-  }
   std::int64_t steps_per_epoch() const override { return batches_.steps_per_epoch(); }
 
   std::string configuration() const override {
-    const std::string low_rank = request_.low_rank
-                                     ? fmt::format(" by updates of rank {}, alpha {}",
-                                                   request_.low_rank->rank, request_.low_rank->alpha)
-                                     : std::string();
     return fmt::format(
         "next tokens of {} over {}, {}, {}{}, {}, {} held out, {} epochs, batch {} in {} parts, "
         "label smoothing {}, seed {}, {}",
         prepared_.model->info().name, prepared_.base.substr(0, 12), prepared_.schedule.summary(),
-        text_of(parts_), low_rank, data_.configuration(), data_.items(Part::held_out), settings_.epochs,
-        settings_.batch, settings_.accumulate, request_.label_smoothing, settings_.execution.seed,
-        Placement{.dtype = products_}.dtype_name());
+        text_of(parts_), low_rank_text(), data_.configuration(), data_.items(Part::held_out),
+        settings_.epochs, settings_.batch, settings_.accumulate, request_.label_smoothing,
+        settings_.execution.seed, Placement{.dtype = products_}.dtype_name());
   }
 
   at::Tensor loss(const std::int64_t step, const Gradients& gradients) override {
@@ -122,11 +102,7 @@ public:
 
   HeldOut validate() override {
     const at::NoGradGuard no_gradients;
-    NamedTensors values;
-    for (const auto& [name, value] : leaves_) values[name] = value.detach().clone();
-    values = weights_of(std::move(values));
-    for (auto& [name, value] : matrices_in(products_, values)) values[name] = std::move(value);
-    const RunnableModel model = with_frozen(std::move(values));
+    const RunnableModel model = with_frozen(constant_weights());
     Items all(static_cast<std::size_t>(data_.items(Part::held_out)));
     std::iota(all.begin(), all.end(), std::int64_t{0});
     const auto scored = static_cast<double>(data_.scored(Part::held_out, all));
@@ -145,7 +121,6 @@ public:
   }
 
   double merit(const HeldOut& held_out) const override { return -held_out.loss; }
-  void describe(const std::vector<double>&, TrainingProgress&) const override {}
 
   std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
     if (request_.whole_model) return std::nullopt;
@@ -171,10 +146,6 @@ private:
     frozen_ = matrices_in(products_, parameters);
   }
 
-  NamedTensors weights_of(NamedTensors parameters) const {
-    if (!request_.low_rank) return parameters;
-    return with_updates(*prepared_.model, parameters, *request_.low_rank);
-  }
   RunnableModel runnable_with(const NamedTensors& parameters) const {
     return with_frozen(weights_of(parameters));
   }
@@ -217,19 +188,12 @@ private:
     return sum;
   }
 
-  const FinetuneRequest& request_;
-  const TrainingSettings& settings_;
-  std::stop_token stop_;
-  ThreadCount threads_;
-  Placement placement_;
-  at::ScalarType products_; // of the matrix products
-  PreparedModel prepared_;
   TrainedParts parts_;
   int first_;
   FrozenFront front_;
   NextTokenData data_;
   std::string data_hash_ = data_hash(request_.data);
-  NamedTensors leaves_, frozen_;
+  NamedTensors frozen_;
   RunnableModel model_; // with the leaves
   EpochBatches batches_;
 };

@@ -73,14 +73,7 @@ class Regression final : public FinetuneTask {
 public:
   Regression(const FinetuneRequest& request, const TrainingObserver& observer, std::stop_token stop,
              ModelStore& models)
-      : request_(request),
-        settings_(request.settings),
-        stop_(std::move(stop)),
-        threads_(settings_.execution.threads),
-        placement_(training_placement(settings_.execution)),
-        products_(product_type(settings_.execution.dtype, placement_.device)),
-        prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, request.schedule,
-                                placement_, true)),
+      : FinetuneTask(request, std::move(stop), models),
         parts_(parts_to_train(request.trained, prepared_.schedule)),
         first_(first_trained(parts_, prepared_.model->info().layers)) {
     check_regression(request, prepared_.model->info());
@@ -99,26 +92,16 @@ public:
     model_ = runnable_with(leaves_);
   }
 
-  const PreparedModel& prepared() const override { return prepared_; }
   const std::vector<std::string>& notes() const override { return data_->notes(); }
-  const NamedTensors& leaves() const override { return leaves_; }
-  double weight_decay() const override { return request_.weight_decay; }
-  double clip_norm() const override { return 1.0; }
-  bool scales_loss() const override { return products_ == at::kHalf; }
-  double learning_rate(const std::int64_t step, const std::int64_t total) const override {
-    const auto warmup = std::llround(request_.warmup * static_cast<double>(total));
-    return warmup_cosine(settings_.learning_rate, step, std::max(1LL, warmup), total);
-  }
   std::int64_t steps_per_epoch() const override { return batches_->steps_per_epoch(); }
 
   std::string configuration() const override {
     return fmt::format(
         "regression of {} over {}, {}, {}{}, {}, {} + {} texts, {} epochs, batch {} in {} parts, seed {}, {}",
         prepared_.model->info().name, prepared_.base.substr(0, 12), prepared_.schedule.summary(),
-        text_of(parts_), request_.low_rank ? " by updates of " + low_rank_words() : std::string(),
-        data_->configuration(), data_->items(Part::training), data_->items(Part::held_out), settings_.epochs,
-        settings_.batch, settings_.accumulate, settings_.execution.seed,
-        Placement{.dtype = products_}.dtype_name());
+        text_of(parts_), low_rank_text(), data_->configuration(), data_->items(Part::training),
+        data_->items(Part::held_out), settings_.epochs, settings_.batch, settings_.accumulate,
+        settings_.execution.seed, Placement{.dtype = products_}.dtype_name());
   }
 
   at::Tensor loss(const std::int64_t step, const Gradients& gradients) override {
@@ -140,11 +123,7 @@ public:
 
   HeldOut validate() override {
     const at::NoGradGuard no_gradients;
-    NamedTensors values;
-    for (const auto& [name, value] : leaves_) values[name] = value.detach().clone();
-    values = weights_of(std::move(values));
-    for (auto& [name, value] : matrices_in(products_, values)) values[name] = std::move(value);
-    const RunnableModel model = runnable(prepared_, values, data_->plan());
+    const RunnableModel model = runnable(prepared_, constant_weights(), data_->plan());
     const auto count = static_cast<std::size_t>(data_->items(Part::held_out));
     // Each process fills in those of its items; the rest stays 0.
     std::vector<double> outputs(count), labels(count);
@@ -174,7 +153,6 @@ public:
 
   // As GLUE has it of STS-B (Wang et al. 2019, section 2.2).
   double merit(const HeldOut& held_out) const override { return (held_out.pearson + held_out.spearman) / 2; }
-  void describe(const std::vector<double>&, TrainingProgress&) const override {}
 
   NamedTensors stored(NamedTensors trained) const override { return weights_of(std::move(trained)); }
 
@@ -197,9 +175,6 @@ public:
 private:
   static at::Tensor restarted(const at::Tensor& value) { return value.detach().clone().requires_grad_(true); }
 
-  std::string low_rank_words() const {
-    return fmt::format("rank {}, alpha {}", request_.low_rank->rank, request_.low_rank->alpha);
-  }
   double standardised(const double label) const { return (label - scale_.mean) / scale_.deviation; }
 
   at::Tensor standardised_labels(const Part part, const std::vector<std::int64_t>& items) const {
@@ -220,28 +195,16 @@ private:
     return trains_head_ ? outputs : (outputs - scale_.mean) / scale_.deviation;
   }
 
-  NamedTensors weights_of(NamedTensors parameters) const {
-    if (!request_.low_rank) return parameters;
-    return with_updates(*prepared_.model, parameters, *request_.low_rank);
-  }
   RunnableModel runnable_with(const NamedTensors& parameters) const {
     return runnable(prepared_, weights_of(parameters), data_->plan());
   }
 
-  const FinetuneRequest& request_;
-  const TrainingSettings& settings_;
-  std::stop_token stop_;
-  ThreadCount threads_;
-  Placement placement_;
-  at::ScalarType products_; // of the matrix products
-  PreparedModel prepared_;
   TrainedParts parts_;
   int first_;
   std::unique_ptr<LabelledData> data_;
   std::string data_hash_ = data_hash(request_.data);
   LabelScale scale_;
   bool trains_head_ = false;
-  NamedTensors leaves_;
   RunnableModel model_; // with the leaves
   std::optional<EpochBatches> batches_;
 };
