@@ -39,6 +39,7 @@ void print_perplexity(const PerplexityOutcome& outcome, const bool json) {
                                    {"standard_error", number_or_null(outcome.standard_error)},
                                    {"perplexity", outcome.perplexity},
                                    {"windows", outcome.windows},
+                                   {"losses", outcome.losses},
                                    {"device", outcome.device},
                                    {"dtype", outcome.dtype},
                                    {"adapters", adapters_json(outcome.adapters)},
@@ -120,11 +121,13 @@ void run_answers(EvaluateOptions& options) {
 ordered_json outcome_json(const EvaluateOutcome& outcome) {
   ordered_json pointing;
   const bool numbers = outcome.pearson.has_value();
-  ordered_json document = {{"items", outcome.items},
-                           {"top1", numbers ? ordered_json() : ordered_json(outcome.top1)},
-                           {"top5", numbers ? ordered_json() : ordered_json(outcome.top5)},
-                           {"matthews", number_or_null(outcome.matthews)},
-                           {"f1", number_or_null(outcome.f1)}};
+  ordered_json document = {
+      {"items", outcome.items},
+      {"top1", numbers ? ordered_json() : ordered_json(outcome.top1)},
+      {"top5", numbers ? ordered_json() : ordered_json(outcome.top5)},
+      {"constant_answer", numbers ? ordered_json() : ordered_json(outcome.constant_answer)},
+      {"matthews", number_or_null(outcome.matthews)},
+      {"f1", number_or_null(outcome.f1)}};
   if (outcome.f1) document["f1_of"] = outcome.f1_of;
   if (numbers) {
     document["pearson"] = *outcome.pearson;
@@ -143,9 +146,12 @@ ordered_json outcome_json(const EvaluateOutcome& outcome) {
     };
     for (const auto& method : outcome.curves->methods)
       document["curves"][method.name] = {{"deletion", with_error(method.deletion)},
-                                         {"insertion", with_error(method.insertion)},
-                                         {"deletion_over_random", with_error(method.deletion_over_random)},
-                                         {"insertion_over_random", with_error(method.insertion_over_random)}};
+                                         {"insertion", with_error(method.insertion)}};
+    for (const auto& difference : outcome.curves->differences)
+      document["curves_differences"].push_back({{"of", difference.of},
+                                                {"from", difference.from},
+                                                {"deletion", with_error(difference.deletion)},
+                                                {"insertion", with_error(difference.insertion)}});
     document["curves_items"] = outcome.curves->items;
   }
   document["adapters"] = adapters_json(outcome.adapters);
@@ -157,7 +163,9 @@ void print_outcome_table(const EvaluateOutcome& outcome, const bool texts) {
   const auto percent = [](const double share) { return fmt::format("{:.2f} %", 100 * share); };
   std::vector<std::vector<std::string>> rows = {
       {texts ? "texts" : "pictures", std::to_string(outcome.items), ""}};
-  if (!outcome.pearson) rows.push_back({"top-1", percent(outcome.top1), ""});
+  if (!outcome.pearson)
+    rows.push_back({"top-1", percent(outcome.top1),
+                    fmt::format("always the commonest class: {}", percent(outcome.constant_answer))});
   if (outcome.classes > 5) rows.push_back({"top-5", percent(outcome.top5), ""});
   if (outcome.matthews) rows.push_back({"Matthews", fmt::format("{:.4f}", *outcome.matthews), ""});
   if (outcome.f1) rows.push_back({"F1", fmt::format("{:.4f}", *outcome.f1), outcome.f1_of});
@@ -180,15 +188,14 @@ void print_outcome_table(const EvaluateOutcome& outcome, const bool texts) {
       "\narea under the probability of the class while patches are hidden (deletion: less is better) or "
       "shown (insertion)\nin a map's order, over {} pictures; ±: standard error\n\n",
       outcome.curves->items);
-  std::vector<std::vector<std::string>> areas = {
-      {"map", "deletion", "insertion", "deletion − random", "insertion − random"}};
-  for (const auto& method : outcome.curves->methods) {
+  std::vector<std::vector<std::string>> areas = {{"map", "deletion", "insertion"}};
+  for (const auto& method : outcome.curves->methods)
     areas.push_back({method.name, with_error(method.deletion), with_error(method.insertion)});
-    const bool random = method.name == "random";
-    areas.back().push_back(random ? "" : with_error(method.deletion_over_random));
-    areas.back().push_back(random ? "" : with_error(method.insertion_over_random));
-  }
-  print_table(areas, "lrrrr");
+  areas.push_back({"differences, picture by picture", "", ""});
+  for (const auto& difference : outcome.curves->differences)
+    areas.push_back({fmt::format("{} − {}", difference.of, difference.from), with_error(difference.deletion),
+                     with_error(difference.insertion)});
+  print_table(areas, "lrr");
 }
 
 void run(EvaluateOptions& options) {

@@ -95,7 +95,11 @@ void print_outcome(const ScratchOutcome& outcome, const ScratchRequest& request,
         {"validation_loss", held_out.loss},
         {"perplexity", predicts ? ordered_json(held_out.perplexity) : ordered_json()},
         {"accuracy", predicts ? ordered_json() : ordered_json(held_out.accuracy)},
+        {"last_accuracy",
+         predicts ? ordered_json() : ordered_json(last_validation(outcome.training).accuracy)},
+        {"constant_answer", predicts ? ordered_json() : ordered_json(held_out.constant_answer)},
         {"test_accuracy", number_or_null(outcome.test_accuracy)},
+        {"test_constant_answer", number_or_null(outcome.test_constant)},
         {"seconds", outcome.seconds},
         {"notes", outcome.training.notes}};
     fmt::print("{}\n", document.dump(2));
@@ -106,7 +110,8 @@ void print_outcome(const ScratchOutcome& outcome, const ScratchRequest& request,
   if (predicts)
     fmt::print(", perplexity {:.2f}", held_out.perplexity);
   else
-    fmt::print(", top-1 {:.2f} %", 100 * held_out.accuracy);
+    fmt::print(", top-1 {:.2f} % ({:.2f} for always the commonest class)", 100 * held_out.accuracy,
+               100 * held_out.constant_answer);
   if (outcome.test_accuracy) fmt::print(", test top-1 {:.2f} %", 100 * *outcome.test_accuracy);
   fmt::print("\n");
   if (!kernel_info(request.kernel).exact_softmax)

@@ -200,29 +200,36 @@ void print_outcome(const TrainingOutcome& outcome, const bool json) {
                 fmt::format("stopped after {} steps, a checkpoint is kept beside the output", outcome.steps),
                 "go on with --resume");
   if (json) {
-    // Of the last state, whether it was the best or not.
-    const HeldOut& last = outcome.validations.empty() ? outcome.before : outcome.validations.back();
-    const nlohmann::json document = {{"adapter", outcome.adapter.path.string()},
-                                     {"hash", outcome.adapter.hash},
-                                     {"base", outcome.adapter.base},
-                                     {"role", outcome.adapter.role},
-                                     {"version", outcome.adapter.version},
-                                     {"data_hash", outcome.adapter.data_hash},
-                                     {"steps", outcome.steps},
-                                     {"loss", outcome.final_loss},
-                                     {"validation_loss", outcome.held_out.loss},
-                                     {"perplexity", outcome.held_out.perplexity},
-                                     {"perplexity_before", outcome.before.perplexity},
-                                     {"accuracy", outcome.held_out.accuracy},
-                                     {"accuracy_before", outcome.before.accuracy},
-                                     {"last_accuracy", last.accuracy},
-                                     {"matthews", outcome.held_out.matthews},
-                                     {"f1", outcome.held_out.f1},
-                                     {"pearson", outcome.held_out.pearson},
-                                     {"spearman", outcome.held_out.spearman},
-                                     {"kl", outcome.held_out.divergence},
-                                     {"kl_before", outcome.before.divergence},
-                                     {"notes", outcome.notes}};
+    const HeldOut &before = outcome.before, &best = outcome.held_out;
+    const auto number_if = [](const bool applies, const double value) {
+      return applies ? nlohmann::json(value) : nlohmann::json();
+    };
+    const bool distils = before.divergence > 0, predicts = best.perplexity > 0;
+    const bool classifies = best.constant_answer > 0, fits = !distils && !predicts && !classifies;
+    const bool two = classifies && outcome.adapter.classes.size() == 2;
+    const nlohmann::json document = {
+        {"adapter", outcome.adapter.path.string()},
+        {"hash", outcome.adapter.hash},
+        {"base", outcome.adapter.base},
+        {"role", outcome.adapter.role},
+        {"version", outcome.adapter.version},
+        {"data_hash", outcome.adapter.data_hash},
+        {"steps", outcome.steps},
+        {"loss", outcome.final_loss},
+        {"validation_loss", best.loss},
+        {"perplexity", number_if(predicts, best.perplexity)},
+        {"perplexity_before", number_if(predicts, before.perplexity)},
+        {"accuracy", number_if(classifies, best.accuracy)},
+        {"accuracy_before", number_if(classifies, before.accuracy)},
+        {"last_accuracy", number_if(classifies, last_validation(outcome).accuracy)},
+        {"constant_answer", number_if(classifies, best.constant_answer)},
+        {"matthews", number_if(two, best.matthews)},
+        {"f1", number_if(two, best.f1)},
+        {"pearson", number_if(fits, best.pearson)},
+        {"spearman", number_if(fits, best.spearman)},
+        {"kl", number_if(distils, best.divergence)},
+        {"kl_before", number_if(distils, before.divergence)},
+        {"notes", outcome.notes}};
     fmt::print("{}\n", document.dump(2));
     return;
   }
@@ -230,8 +237,8 @@ void print_outcome(const TrainingOutcome& outcome, const bool json) {
              outcome.final_loss, outcome.held_out.loss);
   const HeldOut& held_out = outcome.held_out;
   if (held_out.accuracy > 0)
-    fmt::print(", held-out top-1 {:.2f} % ({:.2f} before)", 100 * held_out.accuracy,
-               100 * outcome.before.accuracy);
+    fmt::print(", held-out top-1 {:.2f} % ({:.2f} before; {:.2f} for always the commonest class)",
+               100 * held_out.accuracy, 100 * outcome.before.accuracy, 100 * held_out.constant_answer);
   if (held_out.perplexity > 0)
     fmt::print(", held-out perplexity {:.4g} ({:.4g} before)", held_out.perplexity,
                outcome.before.perplexity);

@@ -34,7 +34,10 @@ constexpr std::array plans_of{PlanOf{"distill_images", TrainingKind::distill, {I
 
 // Of plans_of.
 std::size_t index_of(TrainingKind kind, TrainingData data) {
-  return 3 * static_cast<std::size_t>(kind) + (data.input == InputKind::image ? 0 : data.next_token ? 2 : 1);
+  const auto found = std::ranges::find_if(plans_of, [&](const PlanOf& plan) {
+    return plan.kind == kind && plan.data.input == data.input && plan.data.next_token == data.next_token;
+  });
+  return static_cast<std::size_t>(found - plans_of.begin());
 }
 
 Json json_of(const TrainingPlan& plan) {

@@ -10,7 +10,8 @@ namespace hydrascope::app {
 
 namespace {
 
-constexpr Colour training_colour{0.25f, 0.55f, 0.9f, 1}, held_out_colour{0.85f, 0.55f, 0.1f, 1};
+constexpr Colour training_colour{0.25f, 0.55f, 0.9f, 1}, held_out_colour{0.85f, 0.55f, 0.1f, 1},
+    constant_colour{0.5f, 0.5f, 0.5f, 1};
 
 // The loss varies more between batches than it falls in a step, so curves are moving averages.
 struct Smoothing {
@@ -96,19 +97,48 @@ LinesPanel layers_panel(const TrainingReport& report) {
   return panel;
 }
 
-LinesPanel accuracy_panel(const TrainingReport& report) {
+// What a fine-tuning measures on held-out data.
+struct Measure {
+  const char* title;
+  const char* name;
+  double HeldOut::*number;
+  bool share; // from 0 to 1, shown in per cent
+
+  std::string text(const HeldOut& held_out) const {
+    return share ? percent_text(held_out.*number) : number_text(held_out.*number);
+  }
+};
+
+Measure measure_of(const std::vector<HeldOut>& held_out) {
+  if (std::ranges::any_of(held_out, [](const HeldOut& each) { return each.perplexity > 0; }))
+    return {"Perplexity", "perplexity", &HeldOut::perplexity, false};
+  if (std::ranges::any_of(held_out, [](const HeldOut& each) { return each.pearson != 0; }))
+    return {"Correlation", "Pearson correlation", &HeldOut::pearson, false};
+  return {"Top-1", "top-1", &HeldOut::accuracy, true};
+}
+
+LinesPanel measure_panel(const TrainingReport& report) {
+  const Measure measure = measure_of(report.held_out);
+  const double factor = measure.share ? 100 : 1;
   LinesPanel panel;
-  panel.title = "Accuracy";
+  panel.title = measure.title;
   panel.x_label = "step";
-  panel.y_label = "held-out top-1 (%)";
-  panel.lines.push_back(held_out_line(report, &HeldOut::accuracy, 100));
+  panel.y_label = fmt::format("held-out {}{}", measure.name, measure.share ? " (%)" : "");
+  panel.lines.push_back(held_out_line(report, measure.number, factor));
+  if (measure.share) {
+    panel.lines.push_back(held_out_line(report, &HeldOut::constant_answer, factor));
+    panel.lines.back().name = "always the commonest class";
+    panel.lines.back().colour = constant_colour;
+    panel.lines.back().style = LinesPanel::Style::dashed;
+  }
   return panel;
 }
 
 std::string held_out_text(const TrainingReport& report, const HeldOut& held_out) {
-  return report.kind == TrainingKind::distill
-             ? fmt::format("held-out KL {} nats", number_text(held_out.divergence))
-             : "held-out top-1 " + percent_text(held_out.accuracy);
+  if (report.kind == TrainingKind::distill)
+    return fmt::format("held-out KL {} nats", number_text(held_out.divergence));
+  const Measure measure = measure_of(report.held_out);
+  return fmt::format("held-out {} {}", measure.name, measure.text(held_out));
 }
 
 } // namespace
@@ -188,9 +218,13 @@ std::string training_gain_text(const TrainingReport& report) {
   const HeldOut &before = report.outcome.before, &after = report.outcome.held_out;
   const std::string numbers =
       fmt::format("KL {} → {} nats", number_text(before.divergence), number_text(after.divergence));
+  const Measure measure = measure_of({before, after});
   const std::string gain =
       report.kind != TrainingKind::distill
-          ? fmt::format("Top-1 {} → {}", percent_text(before.accuracy), percent_text(after.accuracy))
+          ? fmt::format("{} {} → {}", measure.title, measure.text(before), measure.text(after)) +
+                (after.constant_answer > 0 ? fmt::format(" ({} for always the commonest class)",
+                                                         percent_text(after.constant_answer))
+                                           : "")
       : after.divergence < before.divergence
           ? fmt::format("{}'s weights are {} times closer to softmax's: {}", report.kernel.label(),
                         number_text(before.divergence / after.divergence, 2), numbers)
@@ -221,7 +255,7 @@ Figure training_figure(const TrainingReport& report) {
   figure.subtitle = training_progress_text(report);
   figure.panels.emplace_back(loss_panel(report));
   if (report.kind == TrainingKind::finetune) {
-    figure.panels.emplace_back(accuracy_panel(report));
+    figure.panels.emplace_back(measure_panel(report));
   } else if (!report.curves.layers().empty()) {
     figure.panels.emplace_back(layers_panel(report));
   }

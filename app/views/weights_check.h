@@ -17,9 +17,8 @@ inline std::string checked_text(const KernelInfo& kernel) {
 // What is shown and written as the weights of such a kernel, which is not compared; empty for other kernels.
 inline std::string implied_weights_text(const KernelInfo& kernel) {
   if (!kernel.implied_weights) return "";
-  return "the sum of these matrices over the features of each of the model's heads: not checked, and not "
-         "what "
-         "the output is made of";
+  return "the sum of these matrices over each head's features; it is not checked, and times V it is not the "
+         "output";
 }
 
 } // namespace hydrascope::app

@@ -4,9 +4,8 @@
 // The Hydra paper (Bolya et al. 2022) uses two conventions; both are given.
 //   total   tables 2 and 3: patch embedding, blocks and head, LayerNorm at 5 an element, Hydra's element-wise
 //           products at 0.
-//   blocks  table 4: the blocks' matrix products, Hydra's products at 2·N·D a layer, norms not counted. At
-//   224
-//           px that table prints softmax's total, 17.6, beside its share of the blocks, 4.10 %.
+//   blocks  table 4: the blocks' matrix products, Hydra's products at 2·N·D a layer, norms not counted.
+//           At 224 pixels that table prints softmax's total, 17.6, beside its share of the blocks, 4.10 %.
 // Neither counts biases, activations, residual sums or the exponentials of softmax.
 #pragma once
 

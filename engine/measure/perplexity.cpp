@@ -113,6 +113,7 @@ PerplexityOutcome measure(const PerplexityRequest& request,
       sums.push_back(scored.sum().item<double>());
       counts.push_back(scored.numel());
       sum += sums.back();
+      outcome.losses.push_back(sums.back() / static_cast<double>(counts.back()));
       outcome.tokens += scored.numel();
     }
     if (progress) progress(static_cast<std::int64_t>(at), static_cast<std::int64_t>(windows.size()));

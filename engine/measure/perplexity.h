@@ -33,8 +33,9 @@ struct PerplexityOutcome {
   std::int64_t windows = 0;
   std::int64_t tokens = 0; // scored: of a window all but the first; of an overlapping one those that are new
   double nll = 0;          // mean over the scored tokens, nats
-  double standard_error = 0; // of nll, from the windows' sums; NaN for a single window
-  double perplexity = 0;     // exp(nll)
+  double standard_error = 0;  // of nll, from the windows' sums; NaN for a single window
+  double perplexity = 0;      // exp(nll)
+  std::vector<double> losses; // mean of each window's scored tokens, nats
   Schedule schedule;
   std::string device, dtype;
   std::vector<AdapterInfo> adapters; // applied

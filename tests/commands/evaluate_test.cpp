@@ -57,6 +57,7 @@ TEST_F(EvaluateCommand, TextsInJson) {
   EXPECT_EQ(all.at("items"), 5);
   EXPECT_DOUBLE_EQ(all.at("top1"), 3.0 / 5);
   EXPECT_EQ(all.at("top5"), 1.0);
+  EXPECT_DOUBLE_EQ(all.at("constant_answer"), 2.0 / 5) << "always blue, or always green";
   // Labels 1, 2, 2 of red, green, blue and predictions 0, 3, 2: (3·5 − (3·2 + 2·2)) / √((25 − 13)(25 − 9)).
   EXPECT_NEAR(all.at("matthews").get<double>(), 5 / std::sqrt(12.0 * 16), 1e-12);
   // 2·right / (labels + predictions): 0, 4/5, 2/4.
@@ -106,6 +107,41 @@ TEST_F(EvaluateCommand, OnePictureInEveryClassIsRightOnce) {
               1e-12);
 }
 
+TEST_F(EvaluateCommand, Curves) {
+  write_pictures();
+  const std::string arguments = adapted(dinov2, "softmax") + "--data " + at("pictures") + " --curves 3";
+  fs::rename(at("pictures/cat"), at("pictures/red"));
+  fs::rename(at("pictures/fish"), at("pictures/blue"));
+  const json all = answer(arguments);
+  EXPECT_EQ(all.at("curves_items"), 4);
+  for (const char* method : {"focus", "rollout", "attention", "centre", "random"})
+    for (const char* order : {"deletion", "insertion"}) {
+      const json& area = all.at("curves").at(method).at(order);
+      EXPECT_GT(area.at("mean").get<double>(), 0) << method << order;
+      EXPECT_LT(area.at("mean").get<double>(), 1) << method << order;
+    }
+  const json& differences = all.at("curves_differences");
+  ASSERT_EQ(differences.size(), 10U);
+  for (const json& one : differences) {
+    const auto mean = [&](const std::string& method) {
+      return all.at("curves").at(method).at("deletion").at("mean").get<double>();
+    };
+    EXPECT_NEAR(one.at("deletion").at("mean").get<double>(), mean(one.at("of")) - mean(one.at("from")),
+                1e-12);
+  }
+  const json half = answer(arguments + " --dtype bfloat16");
+  for (const auto& [method, areas] : half.at("curves").items())
+    EXPECT_NEAR(areas.at("deletion").at("mean").get<double>(),
+                all.at("curves").at(method).at("deletion").at("mean").get<double>(), 0.05)
+        << method;
+  const std::string text = hydrascope("evaluate " + arguments).output;
+  EXPECT_NE(text.find("focus − random"), std::string::npos) << text;
+  write("table.tsv", "blue\ta word\n");
+  expect_error("evaluate " + adapted(bert, "hydra-mean") + "--data " + at("table.tsv") +
+                   " --column 2 --label-column 1 --curves 3",
+               2, "--curves");
+}
+
 // A model that was fine-tuned to numbers: its correlations, and what `run` predicts.
 TEST_F(EvaluateCommand, NumbersInJson) {
   std::string table = "score\ta\tb\n";
@@ -129,6 +165,7 @@ TEST_F(EvaluateCommand, NumbersInJson) {
   const json all = answer(model + columns);
   EXPECT_EQ(all.at("items"), 24);
   EXPECT_TRUE(all.at("top1").is_null());
+  EXPECT_TRUE(all.at("constant_answer").is_null());
   EXPECT_TRUE(all.at("f1").is_null());
   EXPECT_GT(all.at("pearson").get<double>(), 0.8);
   EXPECT_GT(all.at("spearman").get<double>(), 0.8);

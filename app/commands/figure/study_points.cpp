@@ -80,8 +80,8 @@ std::vector<LinesPanel::Line> lines_of(const std::vector<StudySeries>& all) {
 }
 
 std::string marks_text(const std::vector<StudySeries>& all) {
-  constexpr const char* trained = "an adapter trained with exactly these layers replaced";
-  constexpr const char* untrained = "the model's own weights";
+  constexpr const char* trained = "with adapters trained for the kernels of these layers";
+  constexpr const char* untrained = "without";
   if (any_has(all, true))
     return std::string("filled: ") + trained +
            (any_has(all, false) ? std::string("; rings: ") + untrained : "");

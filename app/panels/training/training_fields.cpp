@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct Field {
   const char* hint;
   const char* unit;
   FieldRange range;
+  std::span<const char* const> choices;
 
   void operator()(bool& value) const {
     row_label("", tooltip);
@@ -62,12 +64,23 @@ struct Field {
   }
   void operator()(std::string& value) const {
     row_label(label, tooltip);
+    if (!choices.empty()) return choose(value);
     ImGui::InputTextWithHint(id().c_str(), hint, &value);
     show_tooltip();
   }
   void operator()(std::vector<std::string>&) const {} // lists of files have one text in the form
 
 private:
+  // One of the choices; the hint stands for an empty text.
+  void choose(std::string& value) const {
+    const bool open = ImGui::BeginCombo(id().c_str(), value.empty() ? hint : value.c_str());
+    show_tooltip();
+    if (!open) return;
+    if (ImGui::Selectable(hint, value.empty())) value.clear();
+    for (const char* const choice : choices)
+      if (ImGui::Selectable(choice, value == choice)) value = choice;
+    ImGui::EndCombo();
+  }
   // An empty field is 0, and the hint says what that means.
   void whole_number_or_none(int& value) const {
     std::string text = value == 0 ? "" : std::to_string(value);
@@ -178,7 +191,8 @@ void option_row(Editor& editor, const TrainingOption& option, const std::string&
     path_row(editor, option.label, std::get<std::string>(value), hint, tooltip, Dialog::training_validation);
     return;
   }
-  std::visit(Field{option.label, tooltip, hint, option.unit.of(kind, input), option.range.of(kind, input)},
+  std::visit(Field{option.label, tooltip, hint, option.unit.of(kind, input), option.range.of(kind, input),
+                   option.choices},
              value);
 }
 

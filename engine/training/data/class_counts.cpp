@@ -26,6 +26,10 @@ void ClassCounts::add(const std::int64_t target, const std::span<const std::int6
 double top1(const ClassCounts& counts) { return share(counts.first, counts.items); }
 double top5(const ClassCounts& counts) { return share(counts.among_five, counts.items); }
 
+double constant_answer(const ClassCounts& counts) {
+  return counts.actual.empty() ? 0.0 : share(std::ranges::max(counts.actual), counts.items);
+}
+
 double matthews_correlation(const ClassCounts& counts) {
   const auto all = static_cast<double>(counts.items);
   double both = 0, actual = 0, predicted = 0; // Σ of products and of squares

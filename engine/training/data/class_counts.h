@@ -22,6 +22,8 @@ struct ClassCounts {
 // Shares from 0 to 1; 0 without items.
 double top1(const ClassCounts& counts);
 double top5(const ClassCounts& counts);
+// The accuracy of always answering the class that occurs most: what a classifier must exceed.
+double constant_answer(const ClassCounts& counts);
 
 // Matthews correlation coefficient, −1 to 1; for more than two classes Gorodkin's generalisation (Gorodkin
 // 2004, Eq. 8). 0 if the targets or the predictions are all of one class.

@@ -30,6 +30,10 @@ at::ScalarType product_type(const std::string_view dtype, const c10::Device devi
                    "choose one of them");
 }
 
+bool autocasts(const Placement& placement) {
+  return placement.device.is_cpu() && placement.dtype == at::kBFloat16;
+}
+
 NamedTensors matrices_in(const at::ScalarType type, const NamedTensors& parameters) {
   NamedTensors matrices;
   if (type == at::kFloat) return matrices;

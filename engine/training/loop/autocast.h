@@ -7,6 +7,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
+#include "engine/run/placement.h"
 #include "engine/training/loop/optimizer.h"
 
 namespace hydrascope::training {
@@ -19,6 +20,10 @@ bool has_fast_bfloat16(c10::Device device);
 // The type of the matrix products for a dtype as on the command line; "auto": bfloat16 where it is fast, else
 // float32. Throws UsageError for a type that the device does not train in: float16 needs a GPU.
 at::ScalarType product_type(std::string_view dtype, c10::Device device);
+
+// Whether a model is run there under autocast, so that parameters, norms and the residual stream stay
+// float32: on the CPU in bfloat16. Elsewhere the model itself has the type.
+bool autocasts(const Placement& placement);
 
 // The blocks' matrices among these parameters, in this type; none for float32. Their products are then not
 // done by the packed float32 path, but by autocast, which need not convert the matrix each time; norms and

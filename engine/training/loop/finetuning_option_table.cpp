@@ -39,11 +39,18 @@ std::vector<TrainingOption> finetuning_options() {
        .hint = "what the schedule replaces"},
       {.key = "objective",
        .flags = "--objective",
-       .section = Section::parts,
+       .section = Section::table,
        .access = field([](OfFinetuning auto& request) -> auto& { return request.objective; }),
        .help =
            "classification, regression: labels that are numbers, or next-token: each token of running text "
-           "from those before it (default: next-token for decoders, else classification)"},
+           "from those before it (default: next-token for decoders, else classification)",
+       .advanced = true,
+       .choices = {"classification", "regression", "next-token"},
+       .label = "Objective",
+       .tooltip = "classification: labels are names of classes\nregression: labels are numbers, as STS-B's\n"
+                  "next-token: each token of running text from those before it\n"
+                  "As the model is: next-token for decoders, else classification",
+       .hint = "as the model is"},
       {.key = "answer_column",
        .flags = "--answer-column",
        .section = Section::table,

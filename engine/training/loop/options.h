@@ -87,8 +87,9 @@ struct TrainingOption {
   bool required = false;
   // Written into every stored command; others only if they are not 0, empty or unset.
   bool always = false;
-  PerTraining<bool> advanced = false; // rarely changed: last in its group, and folded away in the form
-  std::string_view only_with = "";    // key of a number; if that is 0, this option has no effect
+  PerTraining<bool> advanced = false;    // rarely changed: last in its group, and folded away in the form
+  std::vector<const char*> choices = {}; // of a text: all that it can be, beside empty; none: any text
+  std::string_view only_with = "";       // key of a number; if that is 0, this option has no effect
   // The form's field: its label (empty: not in the form), its tooltip, its text when empty, its unit, its
   // range, and its initial value: the papers' number, for flags 1 or 0.
   const char* label = "";

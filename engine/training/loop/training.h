@@ -32,12 +32,13 @@ class ProcessGroup;
 struct HeldOut {
   std::int64_t step = 0; // after so many steps
   double loss = 0;
-  double perplexity = 0; // next-token training: exp of the loss
-  double divergence = 0; // distillation: mean KL(softmax ‖ kernel) in nats
-  double accuracy = 0;   // fine-tuning: top-1, from 0 to 1
-  double matthews = 0;   // two classes: Matthews' correlation, −1 … 1
-  double f1 = 0;         // two classes: F1 of the second class
-  double pearson = 0;    // regression, engine/measure/correlation.h, −1 … 1
+  double perplexity = 0;      // next-token training: exp of the loss
+  double divergence = 0;      // distillation: mean KL(softmax ‖ kernel) in nats
+  double accuracy = 0;        // fine-tuning: top-1, from 0 to 1
+  double constant_answer = 0; // the top-1 of always answering the commonest class
+  double matthews = 0;        // two classes: Matthews' correlation, −1 … 1
+  double f1 = 0;              // two classes: F1 of the second class
+  double pearson = 0;         // regression, engine/measure/correlation.h, −1 … 1
   double spearman = 0;
   // Distillation: the loss of each head, layer by layer; `loss` is their mean.
   std::vector<double> head_losses = {};
@@ -74,6 +75,10 @@ struct TrainingOutcome {
   std::vector<std::string> notes;                     // skipped files and the like
   bool stopped = false;                               // a checkpoint was written, no adapter
 };
+// Of the last state, whether it was the best or not; before the training without any validation since.
+inline const HeldOut& last_validation(const TrainingOutcome& outcome) {
+  return outcome.validations.empty() ? outcome.before : outcome.validations.back();
+}
 
 // The settings that all trainings have.
 struct TrainingSettings {

@@ -15,7 +15,7 @@
 namespace hydrascope {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(HeldOut, step, loss, perplexity, divergence, accuracy,
-                                                matthews, f1, pearson, spearman, head_losses)
+                                                constant_answer, matthews, f1, pearson, spearman, head_losses)
 
 namespace training {
 namespace {

@@ -21,7 +21,6 @@
 #include "engine/models/transformer/encoder_layer.h"
 #include "engine/run/run.h"
 #include "engine/training/data/class_counts.h"
-#include "engine/training/data/data_hash.h"
 #include "engine/training/data/epoch_batches.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/loop/autocast.h"
@@ -33,40 +32,13 @@
 namespace hydrascope::training {
 namespace {
 
-// The parts to train. Throws UsageError if they do not fit the other options.
-TrainedParts checked_parts(const FinetuneRequest& request, const Schedule& schedule) {
-  TrainedParts parts = parts_to_train(request.trained, schedule);
-  check_low_rank(request.low_rank, parts);
-  if (request.patch_dropout > 0)
-    for (const KernelSpec& kernel : schedule.layers)
-      if (kernel_info(kernel).positional)
-        throw UsageError("--patch-dropout",
-                         fmt::format("the weights of {} depend on the tokens' positions", kernel.name),
-                         "leave it out, or choose another kernel");
-  return parts;
-}
-
-// Options of next-token training.
-void refuse_what_goes_on(const FinetuneRequest& request) {
-  const auto refuse_if = [](const bool given, const char* option) {
-    if (given)
-      throw UsageError(option, "is for --objective next-token, not for classification", "leave it out");
-  };
-  refuse_if(request.answer_column > 0, "--answer-column");
-  refuse_if(request.prompt_template != FinetuneRequest{}.prompt_template, "--template");
-  refuse_if(request.chunk.most > 0, "--chunk");
-}
-
 class Classification final : public FinetuneTask {
 public:
   Classification(const FinetuneRequest& request, const TrainingObserver& observer, std::stop_token stop,
                  ModelStore& models)
       : FinetuneTask(request, std::move(stop), models),
-        parts_(checked_parts(request, prepared_.schedule)),
-        first_(first_trained(parts_, prepared_.model->info().layers)),
         pictures_(prepared_.model->info().input == InputKind::image),
         data_(make_labelled_data(prepared_, request, first_, products_, observer, stop_)) {
-    refuse_what_goes_on(request);
     if (!data_) return;
     if (data_->plan().new_head && prepared_.classes.size() == 1)
       throw UsageError("--objective", "the model's classifier predicts a number, not classes",
@@ -74,7 +46,7 @@ public:
     batches_.emplace(data_->items(Part::training), settings_.batch, settings_.execution.seed,
                      [this](const std::int64_t item) { return data_->length(Part::training, item); });
     leaves_ = make_leaves(prepared_, parts_, data_->plan(), request_.low_rank, settings_.execution.seed);
-    model_ = runnable_with(leaves_);
+    model_ = runnable_with(leaves_, data_->plan());
     if (distils()) teacher_ = make_teacher(models);
   }
 
@@ -144,6 +116,7 @@ public:
     HeldOut held_out;
     held_out.loss = loss / static_cast<double>(std::max<std::int64_t>(1, counts.items));
     held_out.accuracy = top1(counts);
+    held_out.constant_answer = constant_answer(counts);
     if (counts.actual.size() == 2) {
       held_out.matthews = matthews_correlation(counts);
       held_out.f1 = f1_of_class(counts, 1);
@@ -160,16 +133,12 @@ public:
 
   std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
     if (request_.whole_model) return std::nullopt;
-    AdapterRecord record = record_of(prepared_, parts_, stored(leaves_), settings_.command);
+    AdapterRecord record = record_of(stored(leaves_), data_->summary(), state, held_out);
     if (pictures_) {
       record.image_size = settings_.execution.image_size.value_or(prepared_.model->info().image_size);
       record.tokens = data_->length(Part::training, 0);
     }
     record.classes = data_->plan().classes;
-    record.data = data_->summary();
-    record.data_hash = data_hash_;
-    record.steps = held_out.step;
-    record.loss = state.epoch_loss;
     record.accuracy = fmt::format("held-out top-1 {:.4f} of {} {}", held_out.accuracy,
                                   data_->items(Part::held_out), data_->items_name());
     if (record.classes.size() == 2)
@@ -216,7 +185,8 @@ private:
       batch.hidden = batch.hidden * share + data_->batch(Part::training, others, key).hidden * (1 - share);
       other_labels = labels_of(Part::training, others);
     }
-    if (request_.low_rank) model_ = runnable_with(leaves_); // the updated weights differ in every step
+    if (request_.low_rank)
+      model_ = runnable_with(leaves_, data_->plan()); // the updated weights differ in every step
     const Outputs outputs = outputs_of(model_, batch);
     const auto of = [&](const at::Tensor& target) {
       return at::cross_entropy_loss(outputs.logits, target, {}, at::Reduction::Sum, -100,
@@ -271,10 +241,6 @@ private:
     return ((squares * counted).sum(1) / counted.sum(1)).sum();
   }
 
-  RunnableModel runnable_with(const NamedTensors& parameters) const {
-    return runnable(prepared_, weights_of(parameters), data_->plan());
-  }
-
   // Sums the counts and the loss over the processes.
   void combine(ClassCounts& counts, double& loss) const {
     if (settings_.group == nullptr) return;
@@ -299,11 +265,8 @@ private:
     return at::tensor(labels, at::kLong).to(placement_.device);
   }
 
-  TrainedParts parts_;
-  int first_;
   bool pictures_;
   std::unique_ptr<LabelledData> data_;
-  std::string data_hash_ = data_hash(request_.data);
   RunnableModel model_;   // with the leaves
   RunnableModel teacher_; // with distillation
   std::optional<EpochBatches> batches_;

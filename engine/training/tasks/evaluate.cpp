@@ -38,11 +38,6 @@ std::int64_t class_of(const std::vector<AdapterInfo::Class>& classes, const std:
                                                                         : -1;
 }
 
-// On the CPU autocast computes in bfloat16: parameters, norms and the residual stream stay float32.
-bool autocasts(const Placement& placement) {
-  return placement.device.is_cpu() && placement.dtype == at::kBFloat16;
-}
-
 } // namespace
 
 Evaluation::Evaluation(const Placement& placement, const EvaluateRequest& request,
@@ -134,6 +129,7 @@ EvaluateOutcome Evaluation::outcome() const {
   outcome.classes = static_cast<std::int64_t>(prepared_.classes.size());
   outcome.top1 = top1(counts_);
   outcome.top5 = top5(counts_);
+  outcome.constant_answer = constant_answer(counts_);
   if (!labels_.empty()) {
     outcome.items = std::ssize(labels_);
     outcome.pearson = pearson_correlation(predicted_, labels_);

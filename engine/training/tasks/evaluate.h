@@ -62,16 +62,22 @@ struct CurvesOutcome {
     std::string name; // focus, rollout, attention, centre, random
     std::string what; // a description, one line
     MeanWithError deletion, insertion;
-    MeanWithError deletion_over_random, insertion_over_random; // differences, picture by picture
+  };
+  // `of` − `from`, picture by picture: what the pictures have in common does not count as spread.
+  struct Difference {
+    std::string of, from;
+    MeanWithError deletion, insertion;
   };
   std::int64_t items = 0;
   std::vector<Method> methods;
+  std::vector<Difference> differences; // of each method and each after it
 };
 
 struct EvaluateOutcome {
   std::int64_t items = 0;
-  std::int64_t classes = 0;  // of the classifier; 1: it predicts a number
-  double top1 = 0, top5 = 0; // shares from 0 to 1; of numbers 0
+  std::int64_t classes = 0;   // of the classifier; 1: it predicts a number
+  double top1 = 0, top5 = 0;  // shares from 0 to 1; of numbers 0
+  double constant_answer = 0; // the top-1 of always answering the commonest class; of numbers 0
   // Texts: Matthews correlation; F1 of class 1 where there are two classes, else the mean over the classes
   // that occur or are predicted ("macro"), as `f1_of` says.
   std::optional<double> matthews, f1;

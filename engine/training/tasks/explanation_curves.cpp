@@ -46,7 +46,6 @@ MeanWithError mean_of(const std::vector<double>& values) {
   return result;
 }
 
-// Differences of the same pictures: what they have in common does not count as spread.
 MeanWithError mean_difference(const std::vector<double>& of, const std::vector<double>& from) {
   std::vector<double> differences(of.size());
   std::ranges::transform(of, from, differences.begin(), std::minus());
@@ -125,11 +124,12 @@ void ExplanationCurves::add(const RunResult& run, std::vector<TokenMap> maps, co
 CurvesOutcome ExplanationCurves::outcome() const {
   CurvesOutcome outcome;
   outcome.items = items_;
-  const Areas& random = areas_.back();
-  for (const Areas& areas : areas_)
-    outcome.methods.push_back({areas.name, areas.what, mean_of(areas.deletion), mean_of(areas.insertion),
-                               mean_difference(areas.deletion, random.deletion),
-                               mean_difference(areas.insertion, random.insertion)});
+  for (auto of = areas_.begin(); of != areas_.end(); ++of) {
+    outcome.methods.push_back({of->name, of->what, mean_of(of->deletion), mean_of(of->insertion)});
+    for (auto from = of + 1; from != areas_.end(); ++from)
+      outcome.differences.push_back({of->name, from->name, mean_difference(of->deletion, from->deletion),
+                                     mean_difference(of->insertion, from->insertion)});
+  }
   return outcome;
 }
 

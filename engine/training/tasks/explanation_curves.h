@@ -1,6 +1,7 @@
 // How well the maps of a run explain it: the probability of a picture's class while patches are hidden in a
 // map's order (deletion), and while they are shown in it, beginning with none (insertion; Petsiuk et al.
-// 2018, "RISE", section 4.2).
+// 2018, "RISE", section 4.2). A hidden patch has the mean colour of the model's normalisation; RISE begins
+// its insertion with a blurred picture instead.
 #pragma once
 
 #include <string>
@@ -26,7 +27,8 @@ public:
   // Shares 0, 1/steps … 1 of the patches are hidden; passes run in batches.
   ExplanationCurves(const PreparedModel& prepared, const Placement& placement, int steps, int batch);
 
-  // Of the same maps each time. `size`: of the picture, as prepare_picture() takes it. Throws as the model.
+  // Of the same maps each time. `target`: the class whose probability is measured. `size`: of the picture, as
+  // prepare_picture() takes it. Throws as the model.
   void add(const RunResult& run, std::vector<TokenMap> maps, const Image& picture, int size,
            std::int64_t target);
 
@@ -38,6 +40,7 @@ private:
     std::string name, what;
     std::vector<double> deletion, insertion; // one for each picture
   };
+  // The target's probability with these tokens hidden, for each of the lists.
   std::vector<double> probabilities(const ModelInput& whole,
                                     const std::vector<std::vector<std::int64_t>>& hidden,
                                     std::int64_t target) const;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/training/data/data_hash.h"
 #include "engine/training/loop/autocast.h"
 #include "engine/training/loop/optimizer.h"
 #include "engine/training/loop/option_fields.h"
@@ -13,6 +14,56 @@
 
 namespace hydrascope {
 namespace training {
+namespace {
+
+// By default the layers that the schedule replaces, of a decoder without any all: it has no new head to
+// learn. Throws UsageError for parts that the model does not have or that do not fit the other options.
+TrainedParts checked_parts(const FinetuneRequest& request, const PreparedModel& prepared) {
+  const Schedule& schedule = prepared.schedule;
+  TrainedParts parts;
+  if (request.trained || !prepared.model->info().causal) {
+    parts = parts_to_train(request.trained, schedule);
+  } else {
+    parts.head = false;
+    for (std::size_t layer = 0; layer < schedule.layers.size(); ++layer)
+      if (schedule.all_exact_softmax() || !kernel_info(schedule.layers[layer]).exact_softmax)
+        parts.layers.push_back(static_cast<int>(layer));
+  }
+  check_low_rank(request.low_rank, parts);
+  if (request.patch_dropout > 0)
+    for (const KernelSpec& kernel : schedule.layers)
+      if (kernel_info(kernel).positional)
+        throw UsageError("--patch-dropout",
+                         fmt::format("the weights of {} depend on the tokens' positions", kernel.name),
+                         "leave it out, or choose another kernel");
+  return parts;
+}
+
+// Options that some objectives alone have.
+void check_options(const FinetuneRequest& request, const Objective objective) {
+  using enum Objective;
+  struct Option {
+    bool given;
+    const char* name;
+    std::vector<Objective> objectives;
+  };
+  for (const Option& option :
+       {Option{!request.classes.empty(), "--classes", {classification}},
+        Option{!request.labels.empty(), "--labels", {classification}},
+        Option{request.mixup > 0, "--mixup", {classification}},
+        Option{request.patch_dropout > 0, "--patch-dropout", {classification}},
+        Option{request.distillation_alpha > 0, "--distillation-alpha", {classification}},
+        Option{request.distillation_hidden > 0, "--distillation-hidden", {classification}},
+        Option{request.columns.pair > 0, "--pair-column", {classification, regression}},
+        Option{request.answer_column > 0, "--answer-column", {next_token}},
+        Option{request.prompt_template != FinetuneRequest{}.prompt_template, "--template", {next_token}},
+        Option{request.chunk.most > 0, "--chunk", {next_token}}})
+    if (option.given && std::ranges::find(option.objectives, objective) == option.objectives.end())
+      throw UsageError(option.name, fmt::format("is not for --objective {}", objective_text(objective)),
+                       "leave it out");
+}
+
+} // namespace
 
 FinetuneTask::FinetuneTask(const FinetuneRequest& request, std::stop_token stop, ModelStore& models)
     : request_(request),
@@ -22,7 +73,10 @@ FinetuneTask::FinetuneTask(const FinetuneRequest& request, std::stop_token stop,
       placement_(training_placement(settings_.execution)),
       products_(product_type(settings_.execution.dtype, placement_.device)),
       prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, request.schedule,
-                              placement_, true)) {}
+                              placement_, true)),
+      parts_(checked_parts(request, prepared_)),
+      first_(first_trained(parts_, prepared_.model->info().layers)),
+      data_hash_(data_hash(request.data)) {}
 
 double FinetuneTask::learning_rate(const std::int64_t step, const std::int64_t total) const {
   const auto warmup = std::llround(request_.warmup * static_cast<double>(total));
@@ -42,9 +96,32 @@ NamedTensors FinetuneTask::constant_weights() const {
   return values;
 }
 
+RunnableModel FinetuneTask::runnable_with(const NamedTensors& parameters, const ClassPlan& plan) const {
+  return runnable(prepared_, weights_of(parameters), plan);
+}
+
 std::string FinetuneTask::low_rank_text() const {
   if (!request_.low_rank) return "";
   return fmt::format(" by updates of rank {}, alpha {}", request_.low_rank->rank, request_.low_rank->alpha);
+}
+
+AdapterRecord FinetuneTask::record_of(const NamedTensors& stored, const std::string& data,
+                                      const Checkpoint& state, const HeldOut& held_out) const {
+  AdapterRecord record;
+  record.role = prepared_.schedule.all_exact_softmax() ? "tail" : "schedule";
+  record.base = base_without_replaced(prepared_, record.role, stored);
+  for (int layer = 0; layer < prepared_.model->info().layers; ++layer) {
+    const KernelSpec& spec = prepared_.schedule.layers[static_cast<std::size_t>(layer)];
+    const bool trained = std::ranges::find(parts_.layers, layer) != parts_.layers.end() ||
+                         std::ranges::find(parts_.attention, layer) != parts_.attention.end();
+    if (trained || !kernel_info(spec).exact_softmax) record.layers.push_back({layer, spec});
+  }
+  record.command = settings_.command;
+  record.data = data;
+  record.data_hash = data_hash_;
+  record.steps = held_out.step;
+  record.loss = state.epoch_loss;
+  return record;
 }
 
 std::unique_ptr<FinetuneTask> make_finetuning(const FinetuneRequest& request,
@@ -60,24 +137,13 @@ std::unique_ptr<FinetuneTask> make_finetuning(const FinetuneRequest& request,
     throw UsageError("--objective " + objective_text(objective),
                      fmt::format("{} is a decoder, which has no classifier", model.name),
                      "leave it out, or name another --model");
+  if (objective == Objective::regression && model.input != InputKind::text)
+    throw UsageError("--objective regression", fmt::format("the model {} takes pictures", model.name),
+                     "leave it out, or name a text model with --model");
+  check_options(request, objective);
   if (predicts) return make_next_token_tuning(request, stop, models);
   return objective == Objective::regression ? make_regression(request, observer, stop, models)
                                             : make_classification(request, observer, stop, models);
-}
-
-AdapterRecord record_of(const PreparedModel& prepared, const TrainedParts& parts, const NamedTensors& stored,
-                        const std::string& command) {
-  AdapterRecord record;
-  record.role = prepared.schedule.all_exact_softmax() ? "tail" : "schedule";
-  record.base = base_without_replaced(prepared, record.role, stored);
-  for (int layer = 0; layer < prepared.model->info().layers; ++layer) {
-    const KernelSpec& spec = prepared.schedule.layers[static_cast<std::size_t>(layer)];
-    const bool trained = std::ranges::find(parts.layers, layer) != parts.layers.end() ||
-                         std::ranges::find(parts.attention, layer) != parts.attention.end();
-    if (trained || !kernel_info(spec).exact_softmax) record.layers.push_back({layer, spec});
-  }
-  record.command = command;
-  return record;
 }
 
 } // namespace training

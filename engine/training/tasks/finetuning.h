@@ -11,6 +11,7 @@
 #include "engine/run/run.h"
 #include "engine/training/loop/loop.h"
 #include "engine/training/loop/prepared_model.h"
+#include "engine/training/loop/trained_parameters.h"
 #include "engine/training/loop/training.h"
 
 namespace hydrascope::training {
@@ -31,15 +32,20 @@ public:
   void describe(const std::vector<double>& /*shown*/, TrainingProgress& /*progress*/) const override {}
 
 protected:
-  // Prepares the model; the leaves are the objective's to make.
+  // Prepares the model and checks which of its parameters are to be trained. Each objective makes the leaves.
   FinetuneTask(const FinetuneRequest& request, std::stop_token stop, ModelStore& models);
 
   // The parameters with the low-rank updates among them applied.
   NamedTensors weights_of(NamedTensors parameters) const;
-  // Those of the leaves without gradients, matrices in the type of the products.
+  // The weights of the leaves, detached from the graph, with matrices in the type of the products.
   NamedTensors constant_weights() const;
+  // The model with these parameters and the classifier of `plan`.
+  RunnableModel runnable_with(const NamedTensors& parameters, const ClassPlan& plan) const;
   // " by updates of rank 8, alpha 16"; empty without low-rank updates.
   std::string low_rank_text() const;
+  // What an adapter's record says whatever the objective. `stored`: its tensors; `data`: a summary of them.
+  AdapterRecord record_of(const NamedTensors& stored, const std::string& data, const Checkpoint& state,
+                          const HeldOut& held_out) const;
 
   const FinetuneRequest& request_;
   const TrainingSettings& settings_;
@@ -48,6 +54,9 @@ protected:
   Placement placement_;
   at::ScalarType products_; // of the matrix products
   PreparedModel prepared_;
+  TrainedParts parts_;
+  int first_; // the first trained layer
+  std::string data_hash_;
   NamedTensors leaves_;
 };
 
@@ -64,9 +73,5 @@ std::unique_ptr<FinetuneTask> make_next_token_tuning(const FinetuneRequest& requ
 std::unique_ptr<FinetuneTask> make_finetuning(const FinetuneRequest& request,
                                               const TrainingObserver& observer, const std::stop_token& stop,
                                               ModelStore& models);
-
-// What an adapter's record says whatever the objective: role, base, layers and command.
-AdapterRecord record_of(const PreparedModel& prepared, const TrainedParts& parts, const NamedTensors& stored,
-                        const std::string& command);
 
 } // namespace hydrascope::training

@@ -271,7 +271,9 @@ ScratchOutcome train(const ScratchRequest& asked, const TrainingObserver& observ
     test.data = material.test;
     test.execution = request.settings.execution;
     test.execution.dtype = "float32";
-    result.test_accuracy = evaluate(test, {}, stop).top1;
+    const EvaluateOutcome tested = evaluate(test, {}, stop);
+    result.test_accuracy = tested.top1;
+    result.test_constant = tested.constant_answer;
   }
   return result;
 }

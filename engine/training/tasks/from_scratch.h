@@ -65,12 +65,13 @@ struct ScratchRequest {
 ScratchRequest scratch_request(const ScratchPreset& preset);
 
 struct ScratchOutcome {
-  std::filesystem::path folder;        // of the model
-  std::filesystem::path adapter;       // the kernel's trained parameters, in the folder; empty without any
-  std::int64_t parameters = 0;         // trained numbers
-  std::optional<double> test_accuracy; // generated data
-  double seconds = 0;                  // since the start or the last resumption
-  TrainingOutcome training;            // if `stopped`, there is no model
+  std::filesystem::path folder;  // of the model
+  std::filesystem::path adapter; // the kernel's trained parameters, in the folder; empty without any
+  std::int64_t parameters = 0;   // trained numbers
+  // Of generated data; test_constant is the accuracy of always answering the commonest class.
+  std::optional<double> test_accuracy, test_constant;
+  double seconds = 0;       // since the start or the last resumption
+  TrainingOutcome training; // if `stopped`, there is no model
 };
 
 // Throws Error, UsageError (missing data, a folder that exists, a kernel that does not run on the task).

@@ -14,7 +14,6 @@
 #include "engine/base/error.h"
 #include "engine/models/transformer/encoder_layer.h"
 #include "engine/run/run.h"
-#include "engine/training/data/data_hash.h"
 #include "engine/training/data/epoch_batches.h"
 #include "engine/training/loop/autocast.h"
 #include "engine/training/loop/trained_parameters.h"
@@ -28,51 +27,19 @@ namespace {
 // Tokens whose logits are computed and differentiated together: those of all tokens would be N·V numbers.
 constexpr std::int64_t tokens_with_logits = 256;
 
-void refuse_what_classifies(const FinetuneRequest& request) {
-  const auto refuse_if = [](const bool given, const char* option) {
-    if (given)
-      throw UsageError(option, "is for classification, not for --objective next-token", "leave it out");
-  };
-  refuse_if(!request.classes.empty(), "--classes");
-  refuse_if(!request.labels.empty(), "--labels");
-  refuse_if(request.columns.pair > 0, "--pair-column");
-  refuse_if(request.mixup > 0, "--mixup");
-  refuse_if(request.distillation_alpha > 0, "--distillation-alpha");
-  refuse_if(request.distillation_hidden > 0, "--distillation-hidden");
-  refuse_if(request.patch_dropout > 0, "--patch-dropout");
-}
-
-// By default the layers that the schedule replaces, or all: a decoder has no new head to learn.
-TrainedParts decoder_parts(const FinetuneRequest& request, const Schedule& schedule) {
-  TrainedParts parts;
-  if (request.trained) {
-    parts = parts_to_train(request.trained, schedule);
-  } else {
-    parts.head = false;
-    for (std::size_t layer = 0; layer < schedule.layers.size(); ++layer)
-      if (schedule.all_exact_softmax() || !kernel_info(schedule.layers[layer]).exact_softmax)
-        parts.layers.push_back(static_cast<int>(layer));
-  }
-  check_low_rank(request.low_rank, parts);
-  return parts;
-}
-
 class NextTokenTuning final : public FinetuneTask {
 public:
   NextTokenTuning(const FinetuneRequest& request, std::stop_token stop, ModelStore& models)
       : FinetuneTask(request, std::move(stop), models),
-        parts_(decoder_parts(request, prepared_.schedule)),
-        first_(first_trained(parts_, prepared_.model->info().layers)),
         front_(prepared_, first_, products_),
         data_(prepared_, request),
         batches_(data_.items(Part::training), settings_.batch, settings_.execution.seed,
                  [this](const std::int64_t item) { return data_.length(Part::training, item); }) {
     leaves_ = make_leaves(prepared_, parts_, {}, request.low_rank, settings_.execution.seed);
-    refuse_what_classifies(request);
     if (leaves_.empty())
       throw UsageError("--train-layers", "names nothing that the model has to train", "name some layers");
     find_frozen();
-    if (!request_.low_rank) model_ = runnable_with(leaves_);
+    if (!request_.low_rank) model_ = with_frozen(weights_of(leaves_));
   }
 
   const std::vector<std::string>& notes() const override { return data_.notes(); }
@@ -93,7 +60,8 @@ public:
     const auto scored = static_cast<double>(data_.scored(Part::training, items));
     at::Tensor shown = at::zeros({1}, at::TensorOptions(at::kDouble).device(placement_.device));
     for (const Items& part : own_parts(items, settings_)) {
-      if (request_.low_rank) model_ = runnable_with(leaves_); // each part frees the graph of the updates
+      if (request_.low_rank)
+        model_ = with_frozen(weights_of(leaves_)); // each part frees the graph of the updates
       shown +=
           loss_of(model_, data_.batch(Part::training, part), scored, request_.label_smoothing, &gradients);
     }
@@ -124,11 +92,7 @@ public:
 
   std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
     if (request_.whole_model) return std::nullopt;
-    AdapterRecord record = record_of(prepared_, parts_, leaves_, settings_.command);
-    record.data = data_.summary();
-    record.data_hash = data_hash_;
-    record.steps = held_out.step;
-    record.loss = state.epoch_loss;
+    AdapterRecord record = record_of(leaves_, data_.summary(), state, held_out);
     record.accuracy = fmt::format("held-out perplexity {:.4g}, {:.4g} before training", held_out.perplexity,
                                   state.before.perplexity);
     if (request_.low_rank) record.low_rank_alpha = request_.low_rank->alpha;
@@ -146,9 +110,6 @@ private:
     frozen_ = matrices_in(products_, parameters);
   }
 
-  RunnableModel runnable_with(const NamedTensors& parameters) const {
-    return with_frozen(weights_of(parameters));
-  }
   RunnableModel with_frozen(NamedTensors weights) const {
     weights.insert(frozen_.begin(), frozen_.end());
     return runnable(prepared_, weights, {});
@@ -188,11 +149,8 @@ private:
     return sum;
   }
 
-  TrainedParts parts_;
-  int first_;
   FrozenFront front_;
   NextTokenData data_;
-  std::string data_hash_ = data_hash(request_.data);
   NamedTensors frozen_;
   RunnableModel model_; // with the leaves
   EpochBatches batches_;

@@ -14,8 +14,6 @@
 
 #include "engine/base/error.h"
 #include "engine/measure/correlation.h"
-#include "engine/run/run.h"
-#include "engine/training/data/data_hash.h"
 #include "engine/training/data/epoch_batches.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/loop/autocast.h"
@@ -29,24 +27,6 @@ namespace {
 
 constexpr const char* head_weight = "classifier.weight";
 constexpr const char* head_bias = "classifier.bias";
-
-void check_regression(const FinetuneRequest& request, const ModelInfo& model) {
-  if (model.input != InputKind::text)
-    throw UsageError("--objective regression", fmt::format("the model {} takes pictures", model.name),
-                     "leave it out, or name a text model with --model");
-  const auto refuse_if = [](const bool given, const char* option) {
-    if (given) throw UsageError(option, "is not for --objective regression", "leave it out");
-  };
-  refuse_if(!request.classes.empty(), "--classes");
-  refuse_if(!request.labels.empty(), "--labels");
-  refuse_if(request.mixup > 0, "--mixup");
-  refuse_if(request.patch_dropout > 0, "--patch-dropout");
-  refuse_if(request.distillation_alpha > 0, "--distillation-alpha");
-  refuse_if(request.distillation_hidden > 0, "--distillation-hidden");
-  refuse_if(request.answer_column > 0, "--answer-column");
-  refuse_if(request.prompt_template != FinetuneRequest{}.prompt_template, "--template");
-  refuse_if(request.chunk.most > 0, "--chunk");
-}
 
 // label = mean + deviation · output
 struct LabelScale {
@@ -74,12 +54,8 @@ public:
   Regression(const FinetuneRequest& request, const TrainingObserver& observer, std::stop_token stop,
              ModelStore& models)
       : FinetuneTask(request, std::move(stop), models),
-        parts_(parts_to_train(request.trained, prepared_.schedule)),
-        first_(first_trained(parts_, prepared_.model->info().layers)) {
-    check_regression(request, prepared_.model->info());
-    check_low_rank(request.low_rank, parts_);
-    data_ = make_labelled_data(prepared_, request, first_, products_, observer, stop_);
-    scale_ = scale_of(*data_, request);
+        data_(make_labelled_data(prepared_, request, first_, products_, observer, stop_)),
+        scale_(scale_of(*data_, request)) {
     batches_.emplace(data_->items(Part::training), settings_.batch, settings_.execution.seed,
                      [this](const std::int64_t item) { return data_->length(Part::training, item); });
     leaves_ = make_leaves(prepared_, parts_, data_->plan(), request_.low_rank, settings_.execution.seed);
@@ -89,7 +65,7 @@ public:
       leaves_[head_weight] = restarted(leaves_[head_weight] / scale_.deviation);
       leaves_[head_bias] = restarted((leaves_[head_bias] - scale_.mean) / scale_.deviation);
     }
-    model_ = runnable_with(leaves_);
+    model_ = runnable_with(leaves_, data_->plan());
   }
 
   const std::vector<std::string>& notes() const override { return data_->notes(); }
@@ -108,7 +84,8 @@ public:
     const std::vector<std::int64_t>& items = batches_->of_step(step);
     at::Tensor shown = at::zeros({1}, at::TensorOptions(at::kDouble).device(placement_.device));
     for (const auto& part : own_parts(items, settings_)) {
-      if (request_.low_rank) model_ = runnable_with(leaves_); // the updated weights differ in every step
+      if (request_.low_rank)
+        model_ = runnable_with(leaves_, data_->plan()); // the updated weights differ in every step
       const at::Tensor sum =
           (standardised_outputs(model_, Part::training, part, static_cast<std::uint64_t>(step)) -
            standardised_labels(Part::training, part))
@@ -157,16 +134,12 @@ public:
   NamedTensors stored(NamedTensors trained) const override { return weights_of(std::move(trained)); }
 
   std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
-    AdapterRecord record = record_of(prepared_, parts_, stored(leaves_), settings_.command);
+    AdapterRecord record = record_of(stored(leaves_), data_->summary(), state, held_out);
     record.classes = data_->plan().classes;
     if (trains_head_) {
       record.label_mean = scale_.mean;
       record.label_deviation = scale_.deviation;
     }
-    record.data = data_->summary();
-    record.data_hash = data_hash_;
-    record.steps = held_out.step;
-    record.loss = state.epoch_loss;
     record.accuracy = fmt::format("held-out Pearson {:.4f}, Spearman {:.4f} of {} texts", held_out.pearson,
                                   held_out.spearman, data_->items(Part::held_out));
     return record;
@@ -195,14 +168,7 @@ private:
     return trains_head_ ? outputs : (outputs - scale_.mean) / scale_.deviation;
   }
 
-  RunnableModel runnable_with(const NamedTensors& parameters) const {
-    return runnable(prepared_, weights_of(parameters), data_->plan());
-  }
-
-  TrainedParts parts_;
-  int first_;
   std::unique_ptr<LabelledData> data_;
-  std::string data_hash_ = data_hash(request_.data);
   LabelScale scale_;
   bool trains_head_ = false;
   RunnableModel model_; // with the leaves

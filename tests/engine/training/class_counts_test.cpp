@@ -26,6 +26,7 @@ TEST(ClassCounts, TwoClasses) {
   pairs.insert(pairs.end(), 2, {1, 0});
   const ClassCounts counts = counted(2, pairs);
   EXPECT_DOUBLE_EQ(top1(counts), 9.0 / 12);
+  EXPECT_DOUBLE_EQ(constant_answer(counts), 8.0 / 12);
   EXPECT_NEAR(matthews_correlation(counts), (6 * 3 - 1 * 2) / std::sqrt(7.0 * 8 * 4 * 5), 1e-12);
   EXPECT_DOUBLE_EQ(f1_of_class(counts, 1), 12.0 / 15);
   EXPECT_DOUBLE_EQ(f1_of_class(counts, 0), 6.0 / 9);
@@ -43,6 +44,7 @@ TEST(ClassCounts, MatthewsKnowsNoSkillInOneClassAlone) {
   EXPECT_EQ(matthews_correlation(counted(2, {{1, 0}, {0, 1}})), -1.0);
   EXPECT_EQ(matthews_correlation(ClassCounts(2)), 0.0);
   EXPECT_EQ(top1(ClassCounts(2)), 0.0);
+  EXPECT_EQ(constant_answer(ClassCounts(2)), 0.0);
   EXPECT_EQ(f1_macro(ClassCounts(2)), 0.0);
 }
 

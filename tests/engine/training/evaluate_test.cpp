@@ -13,6 +13,7 @@
 #include "engine/models/transformer/model.h"
 #include "engine/run/placement.h"
 #include "engine/run/quantities/deletion.h"
+#include "engine/run/quantities/rollout.h"
 #include "engine/run/quantities/weights.h"
 #include "engine/run/runner.h"
 #include "engine/training/data/labelled_files.h"
@@ -151,8 +152,7 @@ TEST(Boxes, ErrorsNameLineAndReason) {
               ThrowsMessage<Error>(HasSubstr("line 2: the box ends")));
 }
 
-// ---- The pointing game and curves
-// ------------------------------------------------------------------------------------
+// ---- The pointing game and curves -------------------------------------------------------------------------
 
 class EvaluateMaps : public ::testing::Test {
 protected:
@@ -300,9 +300,53 @@ TEST_F(EvaluateMaps, CurvesAreThoseOfEachRunAveraged) {
   const auto& focus = outcome.curves->methods.front();
   expect_mean(focus.deletion, deletion);
   expect_mean(focus.insertion, insertion);
-  expect_mean(focus.deletion_over_random, difference);
+  ASSERT_EQ(outcome.curves->differences.size(), 10U);
+  const auto& over_random = outcome.curves->differences[3];
+  EXPECT_EQ(over_random.of + over_random.from, "focusrandom");
+  expect_mean(over_random.deletion, difference);
   expect_mean(outcome.curves->methods.back().deletion, random);
   EXPECT_EQ(outcome.top1, evaluate_in({at::kCPU, c10::kFloat}, request_).top1);
+}
+
+// Against runs that hide the tokens in the order of the maps that they give.
+TEST_F(EvaluateMaps, CurvesFollowEachMapsOwnOrder) {
+  request_.boxes.clear();
+  request_.curve_steps = 4; // a patch a step
+  request_.limit = 1;
+  const EvaluateOutcome outcome = evaluate(request_);
+  Runner runner;
+  RunRequest run;
+  run.model_folder = request_.model_folder;
+  run.adapters.automatic = false;
+  run.input = ImageInput{std::make_shared<const Image>(load_image(request_.data / "cat/0.ppm")), "", {}};
+  const WeightsKey attention{.layer = 1, .rows = {0}};
+  run.quantities = {RolloutKey{}, attention};
+  const auto whole = runner.run(run);
+  const auto of_cat = [](const RunResult& result) {
+    const auto found = std::ranges::find(result.predictions, "cat", &Prediction::label);
+    return static_cast<double>(found->probability);
+  };
+  const auto probe = [&](std::vector<std::int64_t> hidden) {
+    RunRequest without = run;
+    without.hidden_tokens = std::move(hidden);
+    return HiddenTarget{of_cat(*runner.run(without)), {}};
+  };
+  const auto expect_areas = [&](const std::string& name, const std::vector<float>& map) {
+    const std::vector<std::int64_t> patches{1, 2, 3, 4};
+    const HiddenTarget of_whole{of_cat(*whole), {}};
+    const DeletionResult curves = deletion_curves({.steps = 4, .seed = 0}, map, patches, of_whole, probe);
+    const auto found = std::ranges::find(outcome.curves->methods, name, &CurvesOutcome::Method::name);
+    EXPECT_NEAR(found->deletion.mean, curves.most_first.area, 1e-6) << name;
+    EXPECT_NEAR(found->insertion.mean, curves.least_first.area, 1e-6) << name;
+    return curves.most_first.area;
+  };
+  const auto rollout = test::read(*whole, RolloutKey{}).weights.slice(0).first(5);
+  std::vector<float> mean(5);
+  for (std::int64_t head = 0; head < 2; ++head)
+    for (std::size_t token = 0; token < 5; ++token)
+      mean[token] += test::read(*whole, attention).weights.slice(head)[token] / 2;
+  expect_areas("attention", mean);
+  expect_areas("rollout", {rollout.begin(), rollout.end()});
 }
 
 TEST_F(EvaluateMaps, WhatDoesNotApplyIsLeftOutAndSaidSo) {

@@ -90,6 +90,14 @@ TEST(Regression, LearnsNumbersAndPredictsThemInTheirUnit) {
   EXPECT_LT(evaluated.squared_error.value(), 0.4 * 292) << "labels have the variance 35/12 · 10²";
   EXPECT_FALSE(evaluated.matthews);
 
+  std::ifstream written(request.settings.output, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(written), {}};
+  const std::string deviation = "\"label_deviation\":\"";
+  bytes[bytes.find(deviation) + deviation.size()] = '-';
+  std::ofstream(folder / "broken.safetensors", std::ios::binary) << bytes;
+  EXPECT_THAT([&] { evaluate(evaluation_of_scores(request, {folder / "broken.safetensors"})); },
+              ThrowsMessage<Error>(HasSubstr("no scale of its classifier")));
+
   Runner runner;
   RunRequest run;
   run.model_folder = request.settings.model_folder;
@@ -102,6 +110,7 @@ TEST(Regression, LearnsNumbersAndPredictsThemInTheirUnit) {
   ASSERT_EQ(early->predictions.size(), 1U);
   EXPECT_NEAR(early->predictions.front().logit, 2040, 30);
   EXPECT_NEAR(late->predictions.front().logit, 1990, 30);
+  EXPECT_GT(early->predictions.front().logit - late->predictions.front().logit, 25);
 }
 
 // What is converted starts from the classifier in the labels' unit.
