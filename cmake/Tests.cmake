@@ -3,6 +3,13 @@ include(CTest)
 if(NOT BUILD_TESTING)
   return()
 endif()
+# The tools in Python, with a program that prints given answers in place of hydrascope.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_FOUND)
+  add_test(NAME tool_tests COMMAND "${Python3_EXECUTABLE}" -m unittest discover -b -s "${CMAKE_SOURCE_DIR}/tests/tools" -p "*_test.py")
+  set_tests_properties(tool_tests PROPERTIES TIMEOUT 300)
+endif()
+
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)
   message(STATUS "Tests: not built, GoogleTest was not found (tools/setup --tests installs it)")

@@ -38,7 +38,10 @@ def read_table(folder, table, limit):
     """(label, text, second text) of each line that has all, and how many lines have not."""
     rows, broken = [], 0
     for file in table.files:
-        lines = (folder / file).read_text(encoding="utf-8-sig").replace("\r\n", "\n").split("\n")
+        try:
+            lines = (folder / file).read_bytes().decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+        except UnicodeDecodeError as error:
+            raise SystemExit(f"error: {folder / file}: is not UTF-8 ({error}); convert it") from None
         columns = [one for one in (table.label, table.text, table.pair) if one is not None]
         if isinstance(table.label, str):
             header = lines.pop(0).split("\t")

@@ -1,0 +1,170 @@
+"""What the tools that run experiments share: commands of hydrascope whose JSON is kept, trainings that go on where they
+were stopped, the settings of a folder of results, the mean and deviation over seeds.
+
+A result is a file NAME.json: the command that printed it, with every option and without folders, `outcome`, the JSON
+that it printed, and the program's version, the checkout's commit, the date and the processor. A file that is there is
+complete.
+"""
+import datetime
+import functools
+import json
+import os
+import pathlib
+import platform
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+import threading
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAM = os.environ.get("HYDRASCOPE_PROGRAM", str(ROOT / "build/hydrascope"))
+MEASURED_BY = ("program", "commit", "date", "cpu")
+
+
+def write_json(file, document):
+    """Replaces the file at once: it never holds a part."""
+    part = file.with_name(f"{file.name}.part")
+    part.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    part.rename(file)
+
+
+def cpu():
+    models = re.findall(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text()) or [platform.processor()]
+    return f"{models[0]}, {os.cpu_count()} cores"
+
+
+@functools.cache
+def program_and_commit():
+    try:
+        printed = subprocess.run([PROGRAM, "--version"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise SystemExit(f"error: {PROGRAM}: cannot be run ({error}); build it with tools/build, or name it in "
+                         "HYDRASCOPE_PROGRAM") from None
+    found = {"program": printed.split("\n")[0].strip()}
+    described = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return found | ({"commit": described.stdout.strip()} if described.returncode == 0 else {})
+
+
+def measured_by():
+    """Version, commit (where the checkout is one of git), date and processor of what is measured now."""
+    return program_and_commit() | {"date": datetime.date.today().isoformat(), "cpu": cpu()}
+
+
+def printed_json(command, folder=None):
+    """The JSON that a command printed."""
+    print(shlex.join(command), file=sys.stderr, flush=True)
+    try:
+        ended = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    except OSError as error:
+        raise SystemExit(f"error: {command[0]}: cannot be run ({error})") from None
+    if ended.returncode != 0:
+        raise SystemExit(f"error: {shlex.join(command)}: exit status {ended.returncode}; its message is above")
+    try:
+        return json.loads(ended.stdout)
+    except json.JSONDecodeError as error:
+        raise SystemExit(f"error: {shlex.join(command)}: printed no JSON ({error}): {ended.stdout[:200]}") from None
+
+
+def command_text(words):
+    """A command as it is kept: without folders, and without --resume, which changes no result."""
+    return shlex.join(",".join(pathlib.Path(one).name if "/" in one else one for one in word.split(","))
+                      for word in words if word != "--resume")
+
+
+def without_threads(command):
+    words = shlex.split(command)
+    words = words[words.index("hydrascope"):] if "hydrascope" in words else words
+    return [word for i, word in enumerate(words) if "--threads" not in words[max(0, i - 1):i + 1]]
+
+
+def listed_kernels(text):
+    """A comma list of kernels, whose own options have commas between them, too."""
+    return re.split(r",(?![a-z_]+=)", text)
+
+
+def file_name(text):
+    """A kernel or a schedule as part of a file's name."""
+    return re.sub(r"[^\w.-]+", "-", re.sub(r"=(?=\d)", "", text))
+
+
+def check_settings(out, settings):
+    """Refuses a folder whose results were made with other settings: what all its files depend on without having it in
+    their names. Keys are those of argparse."""
+    file = out / "settings.json"
+    known = json.loads(file.read_text()) if file.exists() else settings
+    other = [f"--{name.replace('_', '-')} {known.get(name, 'unknown')} in place of {settings[name]}"
+             for name in settings if known.get(name) != settings[name]]
+    if other:
+        raise SystemExit(f"error: {out} was made with {', '.join(other)}: give the same, or name another OUT")
+    write_json(file, known | settings)
+
+
+class ResultFolder:
+    """A folder of results, and of the models and adapters that their commands wrote. `launcher`: words before the
+    program; `folder`: where commands run. Commands may run in several threads."""
+
+    def __init__(self, out, launcher=(), folder=None):
+        self.out, self.launcher, self.folder = out.resolve(), list(launcher), folder
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.used, self.lock = {}, threading.Lock()
+
+    def run(self, name, arguments):
+        """The outcome of a command: from its file if it ran before, which must have been the same command."""
+        result = self.out / f"{name}.json"
+        command = command_text([*self.launcher, "hydrascope", *arguments, "--json"])
+        if not result.exists():
+            by = measured_by()
+            outcome = printed_json([*self.launcher, PROGRAM, *arguments, "--json"], self.folder)
+            write_json(result, {"command": command, **by, "outcome": outcome})
+        document = json.loads(result.read_text(encoding="utf-8"))
+        if not isinstance(document, dict) or not {"command", "outcome"} <= document.keys():
+            raise SystemExit(f"error: {result} has no command and outcome: an earlier form of this tool wrote it; "
+                             "delete it, or name another OUT")
+        if without_threads(document["command"]) != without_threads(command):
+            raise SystemExit(f"error: {result} was printed by another command: {document['command']}; now it is: "
+                             f"{command}; delete it, or name another OUT")
+        with self.lock:
+            self.used[name] = document
+        return document["outcome"]
+
+    def trained(self, name, arguments, ending=".safetensors"):
+        """Runs a command that trains, from its checkpoint if it was stopped: the path of what it wrote, its outcome."""
+        output = self.out / f"{name}{ending}"
+        resume = ["--resume"] if pathlib.Path(f"{output}.checkpoint").exists() else []
+        return str(output), self.run(f"{name}-training", [*arguments, "-o", str(output), *resume])
+
+    def known(self, experiment):
+        """What earlier runs wrote of an experiment."""
+        file = self.out / f"{experiment}.json"
+        known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"rows": {}, "commands": {}}
+        if not isinstance(known.get("commands"), dict):
+            raise SystemExit(f"error: {file}: an earlier form of this tool wrote it; delete it, or name another OUT")
+        return known
+
+    def write(self, experiment, rows, **more):
+        """Adds to OUT/EXPERIMENT.json: rows of earlier runs stay. `commands`: of each result, by its name."""
+        known = self.known(experiment)
+        document = {"rows": known["rows"] | rows,
+                    "commands": known["commands"] | {name: one["command"] for name, one in self.used.items()}}
+        for key in MEASURED_BY:
+            values = {*known.get(key, "").split("; "), *(one.get(key, "") for one in self.used.values())} - {""}
+            if values:
+                document[key] = "; ".join(sorted(values))
+        write_json(self.out / f"{experiment}.json", document | more)
+
+
+def spread(values):
+    """Mean and, of several, standard deviation (n − 1); None where one of them is undefined."""
+    if not values or None in values:
+        return None
+    return {"mean": statistics.fmean(values), "deviation": statistics.stdev(values) if len(values) > 1 else None,
+            "values": values}
+
+
+def spread_text(numbers, digits=1, factor=100):
+    if numbers is None:
+        return "–"
+    deviation = "" if numbers["deviation"] is None else f" ± {factor * numbers['deviation']:.{digits}f}"
+    return f"{factor * numbers['mean']:.{digits}f}{deviation}"
