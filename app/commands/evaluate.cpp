@@ -6,7 +6,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
-#include "app/commands/training.h"
+#include "app/commands/training_display.h"
 #include "engine/measure/answers.h"
 #include "engine/measure/perplexity.h"
 #include "engine/training/loop/option_fields.h"

@@ -12,7 +12,6 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
-#include "app/commands/training.h"
 #include "engine/base/error.h"
 #include "engine/measure/generation_speed.h"
 #include "engine/run/generate.h"

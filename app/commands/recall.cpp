@@ -11,7 +11,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
-#include "app/commands/training.h"
+#include "app/commands/training_display.h"
 #include "app/views/training_view.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"

@@ -11,7 +11,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
-#include "app/commands/training.h"
+#include "app/commands/training_display.h"
 #include "engine/base/error.h"
 #include "engine/training/tasks/from_scratch.h"
 

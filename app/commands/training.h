@@ -1,11 +1,5 @@
-// What the commands that train share: their options, progress, Ctrl-C as a request to stop, curves as CSV.
-// Plain header.
+// The options of the commands that train. Plain header.
 #pragma once
-
-#include <chrono>
-#include <filesystem>
-#include <stop_token>
-#include <thread>
 
 #include "engine/training/loop/options.h"
 
@@ -18,34 +12,5 @@ namespace hydrascope::app {
 // Adds the options of the table that this kind of training has, with the values as defaults; the help names
 // the defaults that depend on the data. The values must outlive the parse.
 void add_training_options(CLI::App& command, TrainingKind kind, OptionValues& values);
-
-// Prints progress: on a terminal one line that is overwritten, otherwise a line every half minute and at the
-// end of each epoch. While it exists, SIGINT and SIGTERM request a stop of the training.
-class TrainingDisplay {
-public:
-  TrainingDisplay();
-  ~TrainingDisplay();
-  TrainingDisplay(const TrainingDisplay&) = delete;
-  TrainingDisplay& operator=(const TrainingDisplay&) = delete;
-
-  TrainingObserver observer();
-  std::stop_token stop() const { return source_.get_token(); }
-
-private:
-  void show(const TrainingProgress& progress);
-  void end_line();
-
-  // Requests the stop after a signal, also while the training waits for another process and reports nothing.
-  void watch(const std::stop_token& end);
-
-  std::stop_source source_;
-  bool terminal_;
-  bool open_line_ = false;
-  std::chrono::steady_clock::time_point last_{};
-  std::jthread watcher_; // last: it uses the other members
-};
-
-// Writes the loss of every step, with the header step,loss. Throws Error.
-void write_curve(const std::filesystem::path& file, const TrainingOutcome& outcome);
 
 } // namespace hydrascope::app

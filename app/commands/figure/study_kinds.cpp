@@ -12,7 +12,7 @@
 #include "app/commands/figure/study_points.h"
 #include "app/commands/figure/task.h"
 #include "app/commands/output.h"
-#include "app/commands/training.h"
+#include "app/commands/training_display.h"
 #include "engine/base/error.h"
 #include "engine/measure/kernel_support.h"
 #include "engine/run/quantities/hidden_states.h"

@@ -231,7 +231,7 @@ bool TrainingFields::heading(const Editor& editor, const Graphics& graphics, con
   ImGui::TextUnformatted(group_title(group));
   ImGui::PopFont();
   std::vector<const TrainingOption*> folded;
-  for (const TrainingOption* option : shown_options(kind, input, plan))
+  for (const TrainingOption* option : shown_options(kind, data, plan))
     if (group_of(option->section) == group && option->advanced.of(kind, input)) folded.push_back(option);
   if (folded.empty() && group != OptionGroup::output) return false;
   std::string label = unfolded ? "Less" : "More";
@@ -260,7 +260,7 @@ void TrainingFields::draw(Editor& editor, const Graphics& graphics, const std::s
         "Distil: a kernel's feature maps learn softmax's weights, layer by layer; the model "
         "stays as it is.\nFine-tune: chosen layers learn a task, through the kernels of the schedule.");
   TrainingPlan& plan = form.plan(form.kind, training_data(document));
-  const std::vector<const TrainingOption*> options = shown_options(form.kind, document.kind, plan);
+  const std::vector<const TrainingOption*> options = shown_options(form.kind, training_data(document), plan);
   for (const OptionGroup group :
        {OptionGroup::data, OptionGroup::model, OptionGroup::optimisation, OptionGroup::output}) {
     const bool unfolded = heading(editor, graphics, group);

@@ -112,11 +112,6 @@ private:
                    "Goes on from the checkpoint beside the output"))
           editor().emit(StartTraining{TrainingStart::resume});
       }
-      if (!why_not.empty()) {
-        ImGui::SameLine();
-        ImGui::AlignTextToFramePadding();
-        ellipsis_text(why_not, ImGui::GetContentRegionAvail().x, theme::amber);
-      }
     } else {
       const std::string stops = runs ? "" : "it is being stopped";
       if (button(report.paused ? "Go on###pause" : "Pause###pause", stops,
@@ -128,8 +123,11 @@ private:
     }
     draw_live();
     if (!report.active()) {
+      // In the same place, so that the form below stays where it is.
       if (why_not.empty())
         wrapped_small_text(graphics(), training_effect(document(), editor().training_form));
+      else
+        wrapped_small_text(graphics(), why_not, theme::amber);
       return;
     }
     ImGui::SameLine(0, 16);
@@ -244,8 +242,9 @@ private:
   // Side by side if there is room, otherwise one below the other.
   void draw_curves_in(ImVec2 size, bool fill) {
     if (curves_.empty()) {
-      empty_notice(graphics(), editor().training.active() ? "The curves begin with the first step."
-                                                          : "Press Start. The loss is drawn here.");
+      empty_notice(graphics(), editor().training.active()          ? "The curves begin with the first step."
+                               : why_not_started(editor()).empty() ? "Press Start. The loss is drawn here."
+                                                                   : "The loss is drawn here.");
       return;
     }
     constexpr float least = 300; // width of a plot

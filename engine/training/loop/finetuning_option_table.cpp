@@ -44,13 +44,11 @@ std::vector<TrainingOption> finetuning_options() {
        .help =
            "classification, regression: labels that are numbers, or next-token: each token of running text "
            "from those before it (default: next-token for decoders, else classification)",
-       .advanced = true,
-       .choices = {"classification", "regression", "next-token"},
+       .shown_for = ShownFor::encoders,
+       .choices = {"regression"},
        .label = "Objective",
-       .tooltip = "classification: labels are names of classes\nregression: labels are numbers, as STS-B's\n"
-                  "next-token: each token of running text from those before it\n"
-                  "As the model is: next-token for decoders, else classification",
-       .hint = "as the model is"},
+       .tooltip = "classification: labels are names of classes\nregression: labels are numbers, as STS-B's",
+       .hint = "classification"},
       {.key = "answer_column",
        .flags = "--answer-column",
        .section = Section::table,

@@ -176,12 +176,15 @@ OptionValues papers_values(const TrainingKind kind, const InputKind input, const
   return values;
 }
 
-std::vector<const TrainingOption*> shown_options(const TrainingKind kind, const InputKind input,
+std::vector<const TrainingOption*> shown_options(const TrainingKind kind, const TrainingData data,
                                                  const OptionValues& values) {
+  const ShownFor other = data.next_token ? ShownFor::encoders : ShownFor::decoders;
   std::vector<const TrainingOption*> shown;
   for (const TrainingOption* option : form_options())
-    if (option->applies(kind, input) && has_effect(*option, values)) shown.push_back(option);
-  sort_by_group(shown, kind, input);
+    if (option->applies(kind, data.input) && option->shown_for.of(kind, data.input) != other &&
+        has_effect(*option, values))
+      shown.push_back(option);
+  sort_by_group(shown, kind, data.input);
   return shown;
 }
 

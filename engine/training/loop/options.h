@@ -64,6 +64,9 @@ struct NumberCheck {
   double least = 0, most = 0; // within
 };
 
+// Of trainings on texts: whether the form shows an option for decoders, for other models, or for both.
+enum class ShownFor { any_model, decoders, encoders };
+
 // The numbers that the form's field accepts.
 struct FieldRange {
   double least = 0, most = 0;
@@ -87,6 +90,7 @@ struct TrainingOption {
   bool required = false;
   // Written into every stored command; others only if they are not 0, empty or unset.
   bool always = false;
+  PerTraining<ShownFor> shown_for = ShownFor::any_model;
   PerTraining<bool> advanced = false;    // rarely changed: last in its group, and folded away in the form
   std::vector<const char*> choices = {}; // of a text: all that it can be, beside empty; none: any text
   std::string_view only_with = "";       // key of a number; if that is 0, this option has no effect
@@ -160,8 +164,9 @@ OptionValues default_values(TrainingKind kind, TrainingData data);
 // Those of the form's options, with files and lists as empty texts.
 OptionValues papers_values(TrainingKind kind, InputKind input, bool next_token = false);
 
-// The fields of the form for these values, from top to bottom: by group, those that are rarely changed last.
-std::vector<const TrainingOption*> shown_options(TrainingKind kind, InputKind input,
+// The fields of the form for these data and values, from top to bottom: by group, those that are rarely
+// changed last.
+std::vector<const TrainingOption*> shown_options(TrainingKind kind, TrainingData data,
                                                  const OptionValues& values);
 
 // The options of these sections as words of a command line, "--epochs", "5", …, without those that have no
