@@ -300,6 +300,10 @@ private:
       missing_notice(graphics(), column.error);
       return;
     }
+    if (columns_.has_tabs()) { // a low panel has no line to spare
+      ImGui::SameLine(0, 12);
+      ImGui::AlignTextToFramePadding();
+    }
     const std::string& label = column.view.panel.scale.label;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
     std::vector<std::string> parts{label.empty() ? quantity_.heading : label};
