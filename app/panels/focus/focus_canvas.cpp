@@ -225,7 +225,7 @@ CanvasInput SentenceCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, s
   }
   ImGui::PopFont();
   const float top = at.y + height + 16;
-  const float room = std::min(from.y + size.y - top, std::max(260.0f, size.x * 0.4f));
+  const float room = std::min(from.y + size.y - top, std::max(260.0f, size.x * 0.6f));
   bars_axis_.reset();
   constexpr float least_room = 60;
   if (room > least_room)
