@@ -149,7 +149,8 @@ struct WeightsOverview::Places {
   float step = least;
 
   float head_x(std::size_t head) const {
-    return static_cast<float>(head) * step + static_cast<float>(head / group) * group_gap;
+    const std::size_t groups = head / group; // before it
+    return static_cast<float>(head) * step + static_cast<float>(groups) * group_gap;
   }
   float block_width() const { return left + head_x(heads - 1) + step; }
   float block_x(std::size_t block) const {
@@ -161,7 +162,8 @@ struct WeightsOverview::Places {
   }
   void fit(ImVec2 room, std::size_t layers) {
     step = 0;
-    const float gaps = static_cast<float>((heads - 1) / group) * group_gap;
+    const std::size_t gap_count = (heads - 1) / group;
+    const float gaps = static_cast<float>(gap_count) * group_gap;
     for (std::size_t blocks = 1; blocks <= layers; ++blocks) {
       const auto count = static_cast<float>(blocks);
       const std::size_t each = (layers + blocks - 1) / blocks;
