@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
+#include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
 
 namespace hydrascope::app {
@@ -94,6 +95,34 @@ void forced_choice(Editor& editor) {
         "kernel");
   if (force >= 0)
     change_view(editor, "Softmax inputs", [&](ViewOptions& v) { v.teacher_forced = force == 1; });
+}
+
+void side_choice(Editor& editor) {
+  static const std::array<const char*, 4> sides = {side_name(Shown::a), side_name(Shown::b),
+                                                   side_name(Shown::difference), "side by side"};
+  const int side = segmented("side", sides, static_cast<int>(editor.document().view.shown));
+  if (ImGui::IsItemHovered())
+    text_tooltip(
+        "A and B are two schedules of kernels on the same input: A is the one you start with, B is softmax "
+        "in\n"
+        "every layer. Where B alone is shown, Model and kernels changes B.");
+  if (side >= 0)
+    change_view(editor, "Choose side", [&](ViewOptions& v) { v.shown = static_cast<Shown>(side); });
+}
+
+bool sides_differ(const Scene& scene) { return scene.schedules[0] != scene.schedules[1]; }
+
+std::string kernels_text(const Document& document) {
+  const Scene& scene = document.scene();
+  if (edited_schedule(document).layers.empty()) return {};
+  if (!sides_differ(scene)) return edited_schedule(document).summary();
+  const auto text_of = [&](Side side) {
+    return fmt::format("{}: {}", side_name(side), scene.schedules[static_cast<std::size_t>(side)].summary());
+  };
+  if (!shows_both(document.view)) return text_of(edited_side(document.view));
+  const std::string both = text_of(Side::a) + "   " + text_of(Side::b);
+  return document.view.shown == Shown::all ? both
+                                           : fmt::format("{}   {}", side_name(Shown::difference), both);
 }
 
 int vectors_head(const Document& document, const KernelSpec& kernel) {

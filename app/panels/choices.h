@@ -24,6 +24,13 @@ void detail_kernel_combo(Editor& editor, const KernelSpec& shown, float width);
 // Chooses between the queries and keys of this run and teacher-forced ones.
 void forced_choice(Editor& editor);
 
+// Chooses A, B, their difference, or all three side by side.
+void side_choice(Editor& editor);
+// Whether A and B have different kernels: then what shows one of them names it.
+bool sides_differ(const Scene& scene);
+// The kernels of what is shown, with the names of the sides where these differ: "B: elu ×12".
+std::string kernels_text(const Document& document);
+
 // The head whose vectors are shown: the selected one, or the first of fused heads; at most the kernel's last
 // head.
 int vectors_head(const Document& document, const KernelSpec& kernel);

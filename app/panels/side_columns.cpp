@@ -1,5 +1,7 @@
 #include "app/panels/side_columns.h"
 
+#include <array>
+
 #include "app/ui/widgets.h"
 
 namespace hydrascope::app {
@@ -8,6 +10,13 @@ Document seen_from(const Document& document, Side side) {
   Document one = document;
   one.view.shown = side == Side::a ? Shown::a : Shown::b;
   return one;
+}
+
+std::size_t side_tabs(const std::size_t chosen) {
+  static const std::array<const char*, 3> sides = {side_name(Shown::a), side_name(Shown::b),
+                                                   side_name(Shown::difference)};
+  const int clicked = segmented("tab", sides, static_cast<int>(chosen));
+  return clicked < 0 ? chosen : static_cast<std::size_t>(clicked);
 }
 
 void side_heading(const Graphics& graphics, Shown side) {

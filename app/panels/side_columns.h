@@ -33,6 +33,8 @@ void request_sides(const Document& document, const RequestOne& request_one) {
   for (const Side side : {Side::a, Side::b}) request_one(seen_from(document, side), true);
 }
 
+// Chooses the column of three that is shown where a panel is too narrow for all. Returns the choice.
+std::size_t side_tabs(std::size_t chosen);
 // The heading of one column of several.
 void side_heading(const Graphics& graphics, Shown side);
 // Fills the place of a column without results: the error, or that it is not there yet.
@@ -78,14 +80,21 @@ public:
   std::span<const View> shown() const { return std::span(views_).subspan(first_, count_); }
 
   // Calls draw_one(view) for each view shown; each of several has a heading and a child window of its own.
+  // Where each would be narrower than `least_width`, the user chooses one of them.
   template <typename DrawOne>
-  void draw(const Graphics& graphics, const DrawOne& draw_one) {
+  void draw(const Graphics& graphics, const DrawOne& draw_one, float least_width = 110) {
+    has_tabs_ = false;
     if (count_ == 1) return draw_one(views_[first_]);
     const ImVec2 from = ImGui::GetCursorScreenPos();
     ImVec2 size = ImGui::GetContentRegionAvail();
     constexpr float gap = theme::grid * 2;
     const auto count = static_cast<float>(count_);
     size.x = (size.x - gap * (count - 1)) / count;
+    has_tabs_ = size.x < least_width;
+    if (has_tabs_) {
+      tab_ = side_tabs(tab_);
+      return draw_one(views_[tab_]);
+    }
     for (std::size_t i = 0; i < count_; ++i) {
       const ImVec2 at{from.x + static_cast<float>(i) * (size.x + gap), from.y};
       ImGui::SetCursorScreenPos(at);
@@ -114,6 +123,8 @@ public:
     return all;
   }
   bool empty() const { return std::ranges::all_of(shown(), &View::empty); }
+  // Whether draw() has put the choice of one of three above the view.
+  bool has_tabs() const { return has_tabs_; }
 
 private:
   // Clears the views that appear and disappear.
@@ -131,6 +142,8 @@ private:
 
   std::array<View, 3> views_; // A, B, A − B
   std::size_t first_ = 0, count_ = 1;
+  std::size_t tab_ = 0; // the only one drawn in a narrow panel that shows all
+  bool has_tabs_ = false;
 };
 
 } // namespace hydrascope::app

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <imgui_internal.h>
 
+#include "app/panels/choices.h"
 #include "app/shell/shell.h"
 #include "app/ui/widgets.h"
 #include "app/views/timing_view.h"
@@ -183,9 +184,7 @@ void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& action
     ImGui::SetCursorScreenPos({at.x + 14, at.y});
     ImGui::TextColored(theme::text, "%s", scene.model ? scene.model->name.c_str() : "no model");
     ImGui::SameLine(0, 18);
-    ImGui::TextColored(
-        theme::quiet, "%s",
-        edited_schedule(document).layers.empty() ? "" : edited_schedule(document).summary().c_str());
+    ellipsis_text(kernels_text(document), ImGui::GetWindowWidth() * 0.4f, theme::quiet);
     const bool untrained =
         run != nullptr && !results.stale &&
         std::ranges::any_of(run->layers, [](const LayerRun& layer) { return layer.untrained; });

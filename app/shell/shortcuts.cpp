@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -193,7 +194,9 @@ void ShortcutsDialog::draw_row(const std::vector<Action>& actions, const Action&
   ellipsis_text(action.label, ImGui::GetContentRegionAvail().x);
   ImGui::TableNextColumn();
   const bool here = capturing_ == action.id;
+  const float baseline = ImGui::GetFontBaked()->Ascent;
   ImGui::PushFont(graphics.fonts().mono, theme::size_small);
+  ImGui::SetCursorPosY(ImGui::GetCursorPosY() + std::round(baseline - ImGui::GetFontBaked()->Ascent));
   ImGui::AlignTextToFramePadding();
   const std::string shown = here ? (taken_.empty() ? "press keys…" : taken_) : action.shortcut;
   ImGui::TextColored(here ? theme::amber : theme::accent, "%s", shown.c_str());

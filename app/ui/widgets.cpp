@@ -379,6 +379,7 @@ void colour_bar(Graphics& graphics, const Scale& scale, ImVec2 from, float heigh
 }
 
 void turned_text(ImDrawList* list, ImVec2 at, ImU32 colour, const std::string& text) {
+  at = {std::floor(at.x), std::floor(at.y)}; // between pixels a minus, one pixel high, would fade
   // Letters that are not in view may come into it by the turn.
   constexpr ImVec4 everywhere{-1e6f, -1e6f, 1e6f, 1e6f};
   const int first = list->VtxBuffer.Size;

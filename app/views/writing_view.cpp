@@ -22,8 +22,7 @@ LinesPanel::Line line_of(const Writing& writing, const Side which, const bool br
   LinesPanel::Line line;
   line.name = brief ? std::string(side_name(which)) : fmt::format("{} {}", side_name(which), side.schedule);
   line.colour = kernel_colour(side.kernel);
-  if (which == Side::b && writing.sides[0].kernel == side.kernel)
-    line.style = LinesPanel::Style::dashed; // it has A's colour
+  if (which == Side::b) line.style = LinesPanel::Style::dashed; // A's line is seen below it
   for (std::size_t first = 0; first < side.tokens.size(); first += each) {
     const std::size_t end = std::min(first + each, side.tokens.size());
     double sum = 0;
@@ -53,12 +52,17 @@ LinesPanel plot(const Writing& writing, const bool brief, std::string title, std
     panel.lines.push_back(std::move(line));
   }
   if (all.empty()) return panel;
-  // A token that the system kept waiting must not flatten the others: it ends at the edge.
+  // A token that the system kept waiting must not flatten the others: it ends at the edge, and the axis says
+  // so.
   std::ranges::sort(all);
   constexpr double share = 0.95, most_above = 1.6;
   const double usual = quantile(all, share);
   const double high = std::min(all.back(), most_above * usual);
   if (high > 0) panel.y_axis = Axis{0, 1.08 * high, false};
+  const auto above = std::ranges::count_if(all, [&](double value) { return value > 1.08 * high; });
+  if (above > 0)
+    panel.x_label += fmt::format("; {} above, {}{} {}", above, above > 1 ? "up to " : "",
+                                 number_text(all.back()), panel.y_label);
   return panel;
 }
 

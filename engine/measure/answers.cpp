@@ -17,7 +17,7 @@ AnswersOutcome measure_answers(const AnswersRequest& request,
   const auto base = models->base(request.model_folder);
   const ModelInfo& info = base->info();
   if (!info.causal)
-    throw UsageError(info.name, "writes no answers", "name a decoder with --model, as smollm2");
+    throw UsageError(info.name, "writes no answers", "name a decoder with --model, such as smollm2");
   if (request.tokens < 1 || request.tokens >= info.max_tokens)
     throw UsageError(fmt::format("--tokens {}", request.tokens), "leaves no room for a prompt or an answer",
                      fmt::format("use 1 to {}", info.max_tokens - 1));

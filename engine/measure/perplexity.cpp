@@ -46,7 +46,7 @@ std::vector<Window> windows_of(const std::int64_t tokens, const PerplexityReques
 
 void check(const PerplexityRequest& request, const ModelInfo& model) {
   if (!model.causal)
-    throw UsageError(model.name, "predicts no next token", "name a decoder with --model, as smollm2");
+    throw UsageError(model.name, "predicts no next token", "name a decoder with --model, such as smollm2");
   if (request.window < 2)
     throw UsageError(fmt::format("--window {}", request.window), "leaves no token to predict",
                      "use 2 or more");

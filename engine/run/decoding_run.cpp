@@ -10,7 +10,8 @@ namespace hydrascope {
 DecodingRun::DecodingRun(const AppliedModel& model, const std::vector<KernelSpec>& kernels,
                          const Placement& placement, const std::int64_t tokens) {
   const ModelInfo& info = model.model->info();
-  if (!info.causal) throw UsageError(info.name, "writes no text", "name a decoder with --model, as smollm2");
+  if (!info.causal)
+    throw UsageError(info.name, "writes no text", "name a decoder with --model, such as smollm2");
   pass_ = plain_pass(model.model, layer_kernels(*model.model, kernels));
   pass_.observed = false;
   const AttentionShape shape{.heads = info.heads,

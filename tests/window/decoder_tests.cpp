@@ -1,11 +1,14 @@
 // A decoder in the window: next tokens, losses, the triangle of weights, and the panel that writes.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
 #include "app/document/writing_edits.h"
+#include "app/panels/choices.h"
 #include "app/panels/weights/weights_column.h"
+#include "app/views/share_text.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/last_token.h"
 #include "engine/run/quantities/token_loss.h"
@@ -60,6 +63,46 @@ void runs_like_other_models(ImGuiTestContext* context) {
     if (!figure) IM_ERRORF("%s shows nothing", panel);
   }
   start_over(context);
+}
+
+// A is softmax, B elu: what shows one of them says which.
+void names_the_side_that_is_shown(ImGuiTestContext* context) {
+  begin(context);
+  context->WindowFocus("//###loss");
+  context->SetRef("//###loss");
+  const auto title = [] {
+    return std::get<TokensPanel>(application().figure_of("loss")->panels.front()).title;
+  };
+  const auto& schedules = document().scene().schedules;
+  const std::string a = schedules[0].summary(), b = schedules[1].summary();
+  const std::array<std::array<std::string, 3>, 3> expected = {
+      {{"side/A", "A: " + a, "A, " + a},
+       {"side/B", "B: " + b, "B, " + b},
+       {"side/A − B", "A − B   A: " + a + "   B: " + b, "A − B, " + a + " − " + b}}};
+  for (const auto& [button, status, loss] : expected) {
+    context->ItemClick(button.c_str());
+    settle(context);
+    IM_CHECK_STR_EQ(kernels_text(document()).c_str(), status.c_str());
+    IM_CHECK_STR_EQ(title().c_str(), loss.c_str());
+  }
+  context->ItemClick("side/B"); // with A's kernels
+  for (int layer = 0; layer < document().scene().model->layers; ++layer)
+    set_layer_kernel(editor(), layer, softmax);
+  settle(context);
+  IM_CHECK_STR_EQ(kernels_text(document()).c_str(), a.c_str());
+  IM_CHECK_STR_EQ(title().c_str(), a.c_str());
+  start_over(context);
+}
+
+void small_shares_are_not_zero(ImGuiTestContext* /*context*/) {
+  const std::vector<Prediction> listed = {{.index = 7, .label = "a", .probability = 0.366},
+                                          {.index = 3, .label = "b", .probability = 0.0012}};
+  IM_CHECK_STR_EQ(share_text(share_of(listed, 7)).c_str(), "36.6 %");
+  IM_CHECK_STR_EQ(share_text(share_of(listed, 3)).c_str(), "0.1 %");
+  IM_CHECK_STR_EQ(share_text(share_of(listed, 5)).c_str(), "< 0.2 %"); // below the last one listed
+  IM_CHECK_STR_EQ(share_text({.value = 0.0004}).c_str(), "< 0.1 %");
+  IM_CHECK_STR_EQ(share_text({.value = 0}).c_str(), "0.0 %");
+  IM_CHECK_STR_EQ(exact_share_text(share_of(listed, 5)).c_str(), "less than 0.12 %");
 }
 
 void a_token_is_the_query_of_what_comes_next(ImGuiTestContext* context) {
@@ -221,6 +264,8 @@ void register_decoder_tests(ImGuiTestEngine* engine) {
     IM_REGISTER_TEST(engine, "decoder", name)->TestFunc = test;
   };
   add("runs_like_other_models", runs_like_other_models);
+  add("names_the_side_that_is_shown", names_the_side_that_is_shown);
+  add("small_shares_are_not_zero", small_shares_are_not_zero);
   add("a_token_is_the_query_of_what_comes_next", a_token_is_the_query_of_what_comes_next);
   add("another_next_token_is_the_target", another_next_token_is_the_target);
   add("weights_end_at_the_diagonal", weights_end_at_the_diagonal);

@@ -72,6 +72,37 @@ void compare(ImGuiTestContext* context) {
   start_over(context);
 }
 
+// The part of a layer's row in the grid of kernels that is in view, 0…1.
+float row_in_view(ImGuiTestContext* context, int layer) {
+  const std::string row = "//###kernels/**/$$" + std::to_string(layer) + "/layer";
+  const ImGuiTestItemInfo info = context->ItemInfo(row.c_str(), ImGuiTestOpFlags_NoError);
+  const float height = info.ID == 0 ? 0 : info.RectFull.GetHeight();
+  return height > 0 ? info.RectClipped.GetHeight() / height : 0;
+}
+
+void the_selected_row_stays_in_view(ImGuiTestContext* context) {
+  start_over(context);
+  const ImVec2 before = ImGui::GetMainViewport()->Size;
+  const int last = document().scene().model->layers - 1;
+  select_layer(editor(), last);
+  context->Yield(4);
+  IM_CHECK_EQ(row_in_view(context, 0), 1.0f); // all rows fit
+  IM_CHECK_EQ(row_in_view(context, last), 1.0f);
+  resize(context, 1280, 520);
+  context->Yield(6);
+  IM_CHECK_EQ_NO_RET(row_in_view(context, last), 1.0f); // the same layer, in a lower grid
+  for (int layer = 0; layer < last; ++layer) {          // whole rows, or none of a row
+    const float part = row_in_view(context, layer);
+    IM_CHECK_NO_RET(part == 0 || part == 1);
+  }
+  IM_CHECK_EQ_NO_RET(row_in_view(context, 0), 0.0f);
+  select_layer(editor(), 0);
+  context->Yield(4);
+  IM_CHECK_EQ_NO_RET(row_in_view(context, 0), 1.0f);
+  resize(context, static_cast<int>(before.x), static_cast<int>(before.y));
+  start_over(context);
+}
+
 void own(ImGuiTestContext* context) {
   start_over(context);
   context->WindowFocus("//###timing");
@@ -134,6 +165,8 @@ void reset(ImGuiTestContext* context) {
 void register_layout_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "layouts", "built_in")->TestFunc = built_in;
   IM_REGISTER_TEST(engine, "layouts", "compare")->TestFunc = compare;
+  IM_REGISTER_TEST(engine, "layouts", "the_selected_row_stays_in_view")->TestFunc =
+      the_selected_row_stays_in_view;
   IM_REGISTER_TEST(engine, "layouts", "own")->TestFunc = own;
   IM_REGISTER_TEST(engine, "layouts", "reset")->TestFunc = reset;
 }

@@ -30,7 +30,7 @@ std::vector<Schedule> schedules_of(const FigureOptions& options, const ScheduleC
 void check_decoder(const FigureOptions& options, const ModelInfo& model) {
   if (!model.causal)
     throw UsageError("figure " + options.kind, model.name + " is no decoder",
-                     "name one with --model, as smollm2");
+                     "name one with --model, such as smollm2");
 }
 
 std::string schedule_title(const RunResult& run) {

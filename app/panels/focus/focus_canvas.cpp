@@ -182,7 +182,8 @@ CanvasInput SentenceCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, s
   std::size_t letters = 0;
   for (const std::string& token : panel_.tokens) letters += token.size() + 2;
   const float area = size.x * size.y / static_cast<float>(std::max<std::size_t>(letters, 1));
-  ImGui::PushFont(graphics.fonts().regular, std::clamp(std::sqrt(area * 0.55f), 13.0f, 26.0f));
+  const float most_size = std::clamp(size.x / 32, 26.0f, 40.0f);
+  ImGui::PushFont(graphics.fonts().regular, std::clamp(std::sqrt(area * 0.55f), 13.0f, most_size));
   const float height = ImGui::GetTextLineHeight() + 10;
   const ColourTable& colours = graphics.colours(panel_.scale.map, Backdrop::words).table;
   ImVec2 at{from.x, from.y + 8};
@@ -223,10 +224,11 @@ CanvasInput SentenceCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, s
     at.x += width;
   }
   ImGui::PopFont();
-  const float top = at.y + height + 24;
-  const float room = std::min(from.y + size.y - top, 260.0f);
+  const float top = at.y + height + 16;
+  const float room = std::min(from.y + size.y - top, std::max(260.0f, size.x * 0.6f));
   bars_axis_.reset();
-  if (room > 90)
+  constexpr float least_room = 60;
+  if (room > least_room)
     bars_axis_ = draw_bars(graphics, {from.x, top}, {size.x, room}, query, hovered, brightness, input);
   return input;
 }
@@ -235,8 +237,9 @@ SentenceCanvas::Axis SentenceCanvas::draw_bars(Graphics& graphics, ImVec2 from, 
                                                std::optional<int> query, std::optional<int> hovered,
                                                float brightness, CanvasInput& input) const {
   ImDrawList* list = ImGui::GetWindowDrawList();
-  ImGui::PushFont(graphics.fonts().mono, 11.0f);
-  const float step = std::min(64.0f, size.x / static_cast<float>(panel_.tokens.size()));
+  // A few tokens do not fill a wide panel with blocks.
+  const float step = std::min(std::max(64.0f, size.x / 8), size.x / static_cast<float>(panel_.tokens.size()));
+  ImGui::PushFont(graphics.fonts().mono, std::clamp(std::floor(step / 7), 11.0f, 15.0f));
   std::vector<std::string> names;
   float widest = 0;
   for (std::size_t i = 0; i < panel_.tokens.size(); ++i) {
@@ -244,8 +247,13 @@ SentenceCanvas::Axis SentenceCanvas::draw_bars(Graphics& graphics, ImVec2 from, 
     widest = std::max(widest, ImGui::CalcTextSize(names.back().c_str()).x);
   }
   const float line = ImGui::GetTextLineHeight();
-  const bool turned = widest > step - 2, named = step >= line; // names turned by 90°, where there is room
-  const float label_height = !named ? 0 : turned ? std::min(widest, size.y / 3) + 6 : line + 4;
+  const bool turned = widest > step - 2; // by 90°
+  // Without names where there is no room for them: the words stand above.
+  constexpr float least_turned = 90;
+  const bool named = step >= line && (!turned || size.y >= least_turned);
+  constexpr float least_bars = 36; // then long names are cut
+  const float most_label = std::max(size.y / 3, size.y - least_bars - 6);
+  const float label_height = !named ? 0 : turned ? std::min(widest + 1, most_label) + 6 : line + 4;
   const bool with_sign = panel_.scale.low < 0;
   const float high = static_cast<float>(std::max(panel_.scale.high, 1e-12));
   const float length = (size.y - label_height) / (with_sign ? 2.0f : 1.0f);

@@ -98,19 +98,6 @@ void target_combo(Editor& editor, const RunResult& run, float width) {
   ImGui::EndCombo();
 }
 
-void side_choice(Editor& editor) {
-  static const std::array<const char*, 4> sides = {side_name(Shown::a), side_name(Shown::b),
-                                                   side_name(Shown::difference), "side by side"};
-  const int side = segmented("side", sides, static_cast<int>(editor.document().view.shown));
-  if (ImGui::IsItemHovered())
-    text_tooltip(
-        "A and B are two schedules of kernels on the same input: A is the one you start with, B is softmax "
-        "in\n"
-        "every layer. Where B alone is shown, Model and kernels changes B.");
-  if (side >= 0)
-    change_view(editor, "Choose side", [&](ViewOptions& v) { v.shown = static_cast<Shown>(side); });
-}
-
 void sign_choice(Editor& editor) {
   static constexpr std::array<const char*, 2> signs = {"positive", "signed"};
   const int sign = segmented("sign", signs, editor.document().view.with_sign ? 1 : 0);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -29,9 +30,18 @@ void HeadTableView::set(HeatMapPanel table, std::vector<std::string> layer_kerne
   kernels = std::move(layer_kernels);
   table.decimals = 2;
   for (const std::string& kernel : kernels) table.row_colours.push_back(kernel_colour(kernel));
-  panel = table;
+  panel = std::move(table);
+  set_map();
+}
+
+void HeadTableView::set_map() {
+  HeatMapPanel table = panel;
   table.note.clear(); // as the label, it is in the line above the table
   table.scale.label.clear();
+  if (low_) { // the cells need the room of the axes' names
+    table.x_label.clear();
+    table.y_label.clear();
+  }
   Figure figure;
   figure.panels.emplace_back(std::move(table));
   map_.set(std::move(figure));
@@ -53,6 +63,11 @@ void HeadTableView::clear() {
 
 std::optional<HeadIndex> HeadTableView::draw(Editor& editor, const Graphics& graphics, ImVec2 from,
                                              ImVec2 room, float brightness) {
+  constexpr float low = 100;
+  if ((room.y < low) != low_) {
+    low_ = !low_;
+    set_map();
+  }
   ImGui::SetCursorScreenPos(from);
   const DrawnFigure::Input input = map_.draw("table", graphics, room, brightness);
   const Document& document = editor.document();
@@ -299,6 +314,10 @@ private:
     if (column.view.empty()) {
       missing_notice(graphics(), column.error);
       return;
+    }
+    if (columns_.has_tabs()) { // a low panel has no line to spare
+      ImGui::SameLine(0, 12);
+      ImGui::AlignTextToFramePadding();
     }
     const std::string& label = column.view.panel.scale.label;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);

@@ -44,10 +44,12 @@ struct HeadTableView {
                                              ImVec2 room, float brightness);
 
 private:
+  void set_map();
   void draw_spreads(const Graphics& graphics, ImVec2 from, float width, float brightness) const;
   float spreads_height() const;
 
   DrawnFigure map_;
+  bool low_ = false; // the map is drawn without the names of its axes
 };
 
 } // namespace hydrascope::app

@@ -2,19 +2,20 @@
 
 #include <algorithm>
 #include <array>
-#include <numbers>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <imgui_stdlib.h>
 
 #include "app/document/edits.h"
+#include "app/panels/kernels/parameter_marks.h"
 #include "app/ui/widgets.h"
 
 namespace hydrascope::app {
 
 namespace {
 
-constexpr float least_row = 14, most_row = 30;
+constexpr float least_row = 14, most_row = 44;
 constexpr float number_width = 22;                // a layer's number
 constexpr float wide_name = 98, narrow_name = 86; // a layer's kernel, at the end of its row; if rows scroll
 constexpr float family_height = 18;
@@ -52,52 +53,6 @@ float header_height(const Graphics& graphics, const std::vector<GridColumns::Fam
     }
   }
   return family_height + longest + 6;
-}
-
-// Filled: trained parameters exist; half filled: for several layers together; hollow: none are needed; a
-// cross: it would run untrained.
-void draw_mark(ImDrawList* list, ImVec2 centre, float radius, ParameterMark mark) {
-  switch (mark) {
-    case ParameterMark::trained: list->AddCircleFilled(centre, radius, theme::packed(theme::quiet)); return;
-    case ParameterMark::trained_together:
-      list->PathArcTo(centre, radius, std::numbers::pi_v<float> / 2, 3 * std::numbers::pi_v<float> / 2);
-      list->PathFillConvex(theme::packed(theme::quiet));
-      list->AddCircle(centre, radius, theme::packed(theme::quiet), 0, 1);
-      return;
-    case ParameterMark::none_needed:
-      list->AddCircle(centre, radius, theme::packed(theme::quiet), 0, 1);
-      return;
-    case ParameterMark::untrained: {
-      const ImU32 colour = theme::packed(theme::amber, 0.55f);
-      const float reach = radius * 0.75f;
-      list->AddLine({centre.x - reach, centre.y - reach}, {centre.x + reach, centre.y + reach}, colour, 1);
-      list->AddLine({centre.x - reach, centre.y + reach}, {centre.x + reach, centre.y - reach}, colour, 1);
-      return;
-    }
-    case ParameterMark::unknown: break;
-  }
-  list->AddRectFilled({centre.x - 1.5f, centre.y - 1.5f}, {centre.x + 1.5f, centre.y + 1.5f},
-                      theme::packed(theme::faint), 1.0f);
-}
-
-void draw_mark_legend(const Graphics& graphics) {
-  constexpr std::array<std::pair<ParameterMark, const char*>, 4> marks = {
-      {{ParameterMark::trained, "trained"},
-       {ParameterMark::trained_together, "together"},
-       {ParameterMark::none_needed, "none needed"},
-       {ParameterMark::untrained, "untrained"}}};
-  ImGui::PushFont(graphics.fonts().regular, name_size);
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float line = ImGui::GetTextLineHeight();
-  float x = at.x + 6;
-  for (const auto& [mark, text] : marks) {
-    draw_mark(list, {x + 3, at.y + line / 2}, 3, mark);
-    list->AddText({x + 11, at.y}, theme::packed(theme::quiet), text);
-    x += 25 + ImGui::CalcTextSize(text).x;
-  }
-  ImGui::Dummy({x - at.x, line});
-  ImGui::PopFont();
 }
 
 // Runs a kernel in a layer, or says why it cannot.
@@ -200,8 +155,11 @@ std::optional<GridPointer> KernelGrid::draw(Editor& editor, const Graphics& grap
   frame.row_height = std::floor(std::clamp(
       (most_height - bar - frame.header_height) / static_cast<float>(layers), least_row, most_row));
   const float rows_height = frame.row_height * static_cast<float>(layers);
-  const float height = std::min(std::max(most_height, frame.header_height + 4 * least_row),
-                                frame.header_height + rows_height + bar);
+  // Whole rows: none is cut below the header or at the end.
+  const float rows_in_view =
+      std::clamp(std::floor((most_height - bar - frame.header_height) / frame.row_height), 4.0f,
+                 std::max(4.0f, static_cast<float>(layers)));
+  const float height = frame.header_height + std::min(rows_in_view * frame.row_height, rows_height) + bar;
   ImGui::SetNextWindowContentSize({width, frame.header_height + rows_height});
   if (!ImGui::BeginChild("grid", {0, height}, 0, ImGuiWindowFlags_HorizontalScrollbar)) {
     ImGui::EndChild();
@@ -212,8 +170,9 @@ std::optional<GridPointer> KernelGrid::draw(Editor& editor, const Graphics& grap
   frame.left = start.x + ImGui::GetScrollX();
   frame.top = start.y + ImGui::GetScrollY();
   frame.right = frame.left + ImGui::GetContentRegionAvail().x;
-  frame.bottom = ImGui::GetWindowPos().y + ImGui::GetWindowHeight();
-  frame.origin = {start.x, start.y + frame.header_height};
+  frame.bottom = ImGui::GetWindowPos().y + ImGui::GetWindowHeight() - bar;
+  const float scrolled = std::round(ImGui::GetScrollY() / frame.row_height) * frame.row_height;
+  frame.origin = {start.x, frame.top + frame.header_height - scrolled};
   ImGui::PushFont(graphics.fonts().regular, theme::size_small);
   draw_header(frame);
   ImGui::PushClipRect({frame.left, frame.rows_top()}, {frame.right + 4, frame.bottom}, true);
@@ -224,7 +183,7 @@ std::optional<GridPointer> KernelGrid::draw(Editor& editor, const Graphics& grap
   ImGui::Dummy({width, frame.header_height + rows_height});
   scroll_to_layer(frame);
   ImGui::EndChild();
-  if (has_legend) draw_mark_legend(graphics);
+  if (has_legend) draw_mark_legend(graphics, name_size);
   return frame.pointer;
 }
 
@@ -388,15 +347,15 @@ void KernelGrid::draw_cell(Frame& frame, int layer, std::size_t kernel, ImVec2 s
   }
 }
 
-// The selected row stays in view.
+// The selected row stays in view, also where the grid's height changes: with the parameters below it, and
+// with the window.
 void KernelGrid::scroll_to_layer(const Frame& frame) {
-  const int layer = frame.editor.document().scene().layer;
-  if (layer == shown_layer_) return;
-  shown_layer_ = layer;
-  const float top = static_cast<float>(layer) * frame.row_height; // below the header
-  const float room = ImGui::GetWindowHeight() - frame.header_height;
-  if (top < ImGui::GetScrollY() || top + frame.row_height > ImGui::GetScrollY() + room)
-    ImGui::SetScrollY(std::max(0.0f, top - (room - frame.row_height) / 2));
+  const InView now{frame.editor.document().scene().layer, frame.bottom - frame.rows_top(), frame.row_height};
+  if (now == in_view_) return;
+  in_view_ = now;
+  const float top = static_cast<float>(now.layer) * now.row; // below the header
+  if (top >= ImGui::GetScrollY() && top + now.row <= ImGui::GetScrollY() + now.room) return;
+  ImGui::SetScrollY(std::max(0.0f, std::round((top - (now.room - now.row) / 2) / now.row) * now.row));
 }
 
 } // namespace hydrascope::app

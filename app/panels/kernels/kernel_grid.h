@@ -49,7 +49,13 @@ private:
   void scroll_to_layer(const Frame& frame);
 
   GridColumns columns_;
-  int shown_layer_ = -1; // the selected layer that was last scrolled into view
+  // What the selected layer was last scrolled into view for.
+  struct InView {
+    int layer = -1;
+    float room = 0, row = 0; // heights of all rows in view and of one
+    bool operator==(const InView&) const = default;
+  };
+  InView in_view_;
 };
 
 } // namespace hydrascope::app

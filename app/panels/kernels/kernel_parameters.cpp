@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
+#include "app/panels/choices.h"
 #include "app/ui/widgets.h"
 #include "engine/measure/kernel_support.h"
 
@@ -140,7 +141,10 @@ void KernelParametersView::draw(Editor& editor, const Graphics& graphics, const 
   ImGui::AlignTextToFramePadding();
   const float room = ImGui::GetContentRegionAvail().x;
   const bool shares = alike > 1 && !info.parameters.empty();
-  const std::string title = fmt::format("Layer {}: {}", layer, info.name);
+  const std::string title =
+      sides_differ(document.scene())
+          ? fmt::format("{}, layer {}: {}", side_name(edited_side(document.view)), layer, info.name)
+          : fmt::format("Layer {}: {}", layer, info.name);
   const auto box_with = [](const std::string& label) {
     return ImGui::GetFrameHeight() + 8 + ImGui::CalcTextSize(label.c_str()).x;
   };

@@ -83,9 +83,14 @@ void KernelPresets::draw_controls(Editor& editor, float width) {
   const float button = ImGui::CalcTextSize(apply, nullptr, true).x + 2 * ImGui::GetStyle().FramePadding.x;
   ImGui::SetNextItemWidth(room - button - 8);
   preset.count = std::min(preset.count, layers);
-  const std::string count = fmt::format("{} {}", preset.count, preset.count == 1 ? "layer" : "layers");
+  const auto count_text = [](int count) {
+    return fmt::format("{} {}", count, count == 1 ? "layer" : "layers");
+  };
+  float widest = 0; // the slider keeps its width as its value changes
+  for (int each = 0; each <= layers; ++each)
+    widest = std::max(widest, ImGui::CalcTextSize(count_text(each).c_str()).x);
   ImGui::BeginDisabled(!preset_ && !changed);
-  changed |= value_slider("##k", &preset.count, 0, layers, count, ImGui::CalcTextSize("12 layers").x);
+  changed |= value_slider("##k", &preset.count, 0, layers, count_text(preset.count), widest);
   ImGui::EndDisabled();
   if (changed) preset_ = preset;
   ImGui::SameLine(0, 8);

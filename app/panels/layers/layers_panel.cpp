@@ -4,166 +4,22 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
 #include "app/panels/choices.h"
-#include "app/panels/focus/focus_column.h"
+#include "app/panels/layers/layer_maps.h"
 #include "app/panels/map_views.h"
 #include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
-#include "app/views/focus_view.h"
 #include "engine/figures/scale.h"
 #include "engine/run/quantities/focus_map.h"
 
 namespace hydrascope::app {
 
 namespace {
-
-FocusOptions layer_options(const Document& document) {
-  FocusOptions options = focus_options(document);
-  if (document.kind == InputKind::text) options.look.interpolation = Interpolation::nearest;
-  return options;
-}
-
-// The focus maps of all layers for A, B or A − B.
-class LayerMaps {
-public:
-  struct Map {
-    MapTexture texture;
-    std::string kernel;       // for the colour; A's in a difference
-    std::string name;         // "elu", "elu − softmax"
-    std::string empty_reason; // why the map is empty; otherwise empty
-    bool untrained = false;
-    bool same = false; // a difference of equal maps
-  };
-
-  // Keeps the maps for which there is no newer one.
-  void prepare(const Snapshot& snapshot);
-  void subtract(const LayerMaps& a, const LayerMaps& b, const Snapshot& snapshot);
-  void clear();
-
-  bool empty() const { return maps_.empty(); }
-  std::vector<Map>& maps() { return maps_; }                      // by layer
-  HeatMapView& rows() { return rows_; }                           // for sentences: layers × tokens
-  const std::vector<ShownToken>& shown() const { return shown_; } // the columns of rows()
-  const Figure& figure() const { return figure_; }
-  const Scale* scale() const; // of all maps; null if each has its own
-  // A difference of which every map is one of equal maps.
-  bool same() const { return !maps_.empty() && std::ranges::all_of(maps_, &Map::same); }
-
-private:
-  // The newest results of one layer.
-  struct Layer {
-    std::shared_ptr<const RunResult> run, minus; // `minus` only in a difference
-    TokenMap map;
-    std::string kernel, name;
-    bool untrained = false;
-  };
-
-  // `side`: its name in the figure; empty if it is shown alone.
-  void show(const Document& document, const std::string& side);
-  void gather_rows();
-
-  std::vector<std::optional<Layer>> newest_; // by layer
-  std::vector<Map> maps_;
-  HeatMapView rows_;
-  std::vector<ShownToken> shown_;
-  Scale scale_; // the widest, for rows_
-  Figure figure_;
-};
-
-const Scale* LayerMaps::scale() const { return scale_.shared ? &scale_ : nullptr; }
-
-void LayerMaps::clear() {
-  newest_.clear();
-  maps_.clear();
-  rows_.clear();
-  scale_ = {};
-  figure_ = {};
-}
-
-void LayerMaps::prepare(const Snapshot& snapshot) {
-  const Document& document = *snapshot.document;
-  newest_.assign(static_cast<std::size_t>(document.scene().model->layers), std::nullopt);
-  for (std::size_t layer = 0; layer < newest_.size(); ++layer) {
-    const auto found = find(snapshot.shown(), FocusKey{static_cast<int>(layer)});
-    if (!found) continue;
-    const LayerRun& ran = found.run->layers.at(layer);
-    newest_[layer] = {.run = found.run,
-                      .minus = nullptr,
-                      .map = focus_map(*found.run, *found.result, layer_options(document)),
-                      .kernel = ran.kernel.name,
-                      .name = ran.kernel.label(),
-                      .untrained = ran.untrained};
-  }
-  show(document, snapshot.one_of_two ? side_name(document.view.shown) : "");
-}
-
-void LayerMaps::subtract(const LayerMaps& a, const LayerMaps& b, const Snapshot& snapshot) {
-  newest_ = a.newest_;
-  for (std::size_t layer = 0; layer < newest_.size(); ++layer) {
-    std::optional<Layer>& own = newest_[layer];
-    const std::optional<Layer>& other = b.newest_[layer];
-    if (!other) own.reset();
-    if (!own) continue;
-    own->minus = other->run;
-    own->map = map_difference(std::move(own->map), other->map);
-    own->name += " − " + other->name;
-    own->untrained |= other->untrained;
-  }
-  const bool alone = snapshot.document->view.shown == Shown::difference;
-  show(*snapshot.document, alone ? "" : side_name(Shown::difference));
-}
-
-void LayerMaps::show(const Document& document, const std::string& side) {
-  const FocusOptions options = layer_options(document);
-  std::vector<FocusItem> items;
-  Scale scale;
-  for (std::size_t layer = 0; layer < newest_.size(); ++layer) {
-    if (!newest_[layer]) continue;
-    const Layer& newest = *newest_[layer];
-    maps_.resize(newest_.size());
-    Map& shown = maps_[layer];
-    shown.kernel = newest.kernel;
-    shown.name = newest.name;
-    shown.untrained = newest.untrained;
-    shown.empty_reason = newest.map.empty ? newest.map.note : "";
-    shown.same = newest.map.same;
-    shown.texture.set(newest.map.values, newest.map.scale, {.interpolation = options.look.interpolation});
-    if (items.empty() || newest.map.scale.high > scale.high) scale = newest.map.scale;
-    shown_ = newest.map.shown;
-    items.push_back({.run = newest.run.get(),
-                     .layer = static_cast<int>(layer),
-                     .title = side.empty() ? "" : fmt::format("{}, layer {}\n{}", side, layer, newest.name),
-                     .minus = newest.minus.get()});
-  }
-  if (items.empty()) return;
-  scale_ = std::move(scale);
-  const bool image = document.kind == InputKind::image;
-  if (!image) gather_rows();
-  const auto* input = document.scene().input ? std::get_if<ImageInput>(&*document.scene().input) : nullptr;
-  figure_ = focus_figure(items, input, options);
-  if (image) figure_.columns = 6;
-}
-
-void LayerMaps::gather_rows() {
-  HeatMapPanel panel;
-  panel.scale = scale_;
-  const auto tokens = static_cast<std::int64_t>(shown_.size());
-  panel.values.shape = {static_cast<std::int64_t>(maps_.size()), tokens};
-  for (std::size_t layer = 0; layer < maps_.size(); ++layer) {
-    for (int token = 0; token < static_cast<int>(tokens); ++token)
-      panel.values.values.push_back(maps_[layer].same ? 0 : maps_[layer].texture.value(0, token));
-    panel.y_ticks.push_back(fmt::format("{}", layer));
-  }
-  for (const ShownToken& token : shown_) panel.x_ticks.push_back(plain_piece(token.text));
-  if (tokens > 0) rows_.set(std::move(panel));
-}
 
 constexpr float map_gap = 6;
 constexpr float stack_gap = 2; // between the maps of one layer
@@ -253,16 +109,34 @@ private:
     const auto input =
         rows.draw("rows", graphics(), from, {size.x - colour_bar_width, size.y}, marks, brightness());
     colour_bar(graphics(), rows.panel().scale, {input.to.x + 10, input.from.y}, input.to.y - input.from.y);
+    draw_empty_reasons(side, input.from, input.to);
     if (input.hovered && static_cast<std::size_t>(input.hovered->column) < side.shown().size()) {
       const ShownToken& token = side.shown()[static_cast<std::size_t>(input.hovered->column)];
       editor().hover(token.first, token.count);
-      text_tooltip(fmt::format("{}layer {}, “{}”\n{} {}",
+      const std::string& reason = side.maps().at(static_cast<std::size_t>(input.hovered->row)).empty_reason;
+      text_tooltip(fmt::format("{}layer {}, “{}”\n{} {}{}{}",
                                shown.size() > 1 ? title(place) + std::string(", ") : "", input.hovered->row,
                                token.text, rows.panel().scale.label,
-                               number_text(rows.value(input.hovered->row, input.hovered->column))));
+                               number_text(rows.value(input.hovered->row, input.hovered->column)),
+                               reason.empty() ? "" : "\n", reason));
     }
     if (input.hovered) hovered_ = input.hovered->row;
     if (input.clicked) select_layer(editor(), input.clicked->row);
+  }
+
+  // In the rows themselves, where they are high enough for text.
+  void draw_empty_reasons(LayerMaps& side, ImVec2 from, ImVec2 to) const {
+    const float row = (to.y - from.y) / static_cast<float>(side.maps().size());
+    ImGui::PushFont(graphics().fonts().regular, 11.0f);
+    const float line = ImGui::GetTextLineHeight(), width = to.x - from.x - 12;
+    for (std::size_t layer = 0; layer < side.maps().size() && row >= line; ++layer) {
+      const std::string& reason = side.maps()[layer].empty_reason;
+      if (reason.empty()) continue;
+      const float y = from.y + (static_cast<float>(layer) + 0.5f) * row - line / 2;
+      ImGui::GetWindowDrawList()->AddText({from.x + 6, y}, theme::packed(theme::quiet),
+                                          fitted(reason, width).c_str());
+    }
+    ImGui::PopFont();
   }
 
   void draw_pictures() {

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
+#include "app/panels/choices.h"
 #include "app/panels/focus/focus_canvas.h"
 #include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
@@ -42,9 +43,10 @@ public:
     loss_ = found.result;
     other_run_ = nullptr;
     LossStrip strip = loss_strip(*run_, *loss_, loss_options(*snapshot.document));
-    strip.panel.title = run_->schedule.summary();
-    if (snapshot.one_of_two)
-      strip.panel.title = fmt::format("{}, {}", side_name(snapshot.document->view.shown), strip.panel.title);
+    strip.panel.title = kernels_ = run_->schedule.summary();
+    named_ = sides_differ(snapshot.document->scene());
+    if (named_ || snapshot.one_of_two)
+      strip.panel.title = fmt::format("{}, {}", side_name(snapshot.document->view.shown), kernels_);
     set(std::move(strip));
   }
 
@@ -57,7 +59,9 @@ public:
     other_ = b.loss_;
     try {
       LossStrip strip = loss_difference(a.strip_, b.strip_);
-      strip.panel.title = side_name(Shown::difference);
+      kernels_ = a.kernels_ == b.kernels_ ? a.kernels_ : a.kernels_ + " − " + b.kernels_;
+      strip.panel.title = fmt::format("{}, {}", side_name(Shown::difference), kernels_);
+      named_ = a.named_;
       set(std::move(strip));
     } catch (const std::exception& reason) {
       error_ = reason.what();
@@ -75,16 +79,22 @@ public:
   bool empty() const { return strip_.shown.empty(); }
   const std::string& error() const { return error_; } // why it is empty
   LossStrip& strip() { return strip_; }
+  // The line above the strip; `alone`: no heading names its side.
+  std::string line(bool alone) const {
+    if (!alone || !named_) return strip_.summary;
+    // "softmax ×30 − elu ×30" says that it is a difference.
+    return fmt::format("{}: {}", other_ == nullptr ? strip_.panel.title : kernels_, strip_.summary);
+  }
   // After a change of the strip's scale.
   void renew() { set(std::move(strip_)); }
 
   // Returns the token under the pointer.
-  std::optional<ShownToken> draw(Editor& editor, Graphics& graphics, float brightness) {
+  std::optional<ShownToken> draw(Editor& editor, Graphics& graphics, bool alone, float brightness) {
     ImGui::PushFont(graphics.fonts().regular, theme::size_small);
-    ellipsis_text(strip_.summary, ImGui::GetContentRegionAvail().x, theme::quiet);
+    ellipsis_text(line(alone), ImGui::GetContentRegionAvail().x, theme::quiet);
     if (ImGui::IsItemHovered())
       text_tooltip(
-          strip_.summary +
+          strip_.panel.title + "\n" + strip_.summary +
           "\nThe loss of a token is −ln of the probability that the model gave it, from those before "
           "it.\nPerplexity is e to the mean loss: among how many tokens the model is undecided.");
     ImGui::PopFont();
@@ -143,6 +153,8 @@ private:
   std::shared_ptr<const RunResult> run_, other_run_;
   const TokenLoss *loss_ = nullptr, *other_ = nullptr; // in these runs; other_: B's in a difference
   LossStrip strip_;
+  std::string kernels_;
+  bool named_ = false; // A and B differ: the line says which of them it is of
   std::string error_;
   SentenceCanvas words_;
 };
@@ -170,17 +182,20 @@ public:
     if (!is_decoder(document().scene())) {
       empty_notice(graphics(),
                    "The loss of each token is that of a decoder, which predicts it from those "
-                   "before it. Open one from the Model menu, as smollm2.");
+                   "before it. Open one from the Model menu, such as smollm2.");
       return;
     }
+    side_choice(editor());
     if (columns_.empty() && columns_.shown().front().error().empty()) {
       empty_notice(graphics(), "How little the model expected each token of the text, once it has run.");
       return;
     }
     hovered_.reset();
+    const bool alone = columns_.shown().size() == 1;
+    if (alone) continue_line(columns_.shown().front());
     columns_.draw(graphics(), [&](LossColumn& column) {
       if (column.empty()) return missing_notice(graphics(), column.error());
-      if (const auto token = column.draw(editor(), graphics(), brightness())) hovered_ = token;
+      if (const auto token = column.draw(editor(), graphics(), alone, brightness())) hovered_ = token;
     });
     if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) menu_token_ = hovered_;
   }
@@ -200,6 +215,19 @@ public:
   }
 
 private:
+  // The line of the column stands beside the switch where it fits, and in a low window, where it is cut.
+  void continue_line(const LossColumn& column) const {
+    if (column.empty()) return;
+    constexpr float gap = 16;
+    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+    const float width = ImGui::CalcTextSize(column.line(true).c_str()).x;
+    ImGui::PopFont();
+    const float end = ImGui::GetWindowPos().x + ImGui::GetContentRegionMax().x;
+    if (!is_low_window() && ImGui::GetItemRectMax().x + gap + width > end) return;
+    ImGui::SameLine(0, gap);
+    ImGui::AlignTextToFramePadding();
+  }
+
   SideColumns<LossColumn> columns_;
   std::optional<ShownToken> hovered_, menu_token_;
 };

@@ -1,12 +1,15 @@
 // The most likely classes, or a decoder's likeliest next tokens after the query, for A and, if B is shown,
 // for B.
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
 #include "app/panels/panel.h"
 #include "app/ui/widgets.h"
+#include "app/views/share_text.h"
 #include "app/views/table_views.h"
 #include "engine/figures/scale.h"
 #include "engine/run/predicted_number.h"
@@ -30,11 +33,13 @@ std::string text_before(const RunResult& run, std::int64_t token) {
   return (cut ? "…" : "") + text;
 }
 
+constexpr float label_gap = 12, number_gap = 14;
+
 struct Row {
   std::string label;
   int index = 0;
-  double a = 0, b = 0;
-  double whole = 0; // A with nothing hidden or muted
+  Share a = {}, b = {};
+  Share whole = {}; // A with nothing hidden or muted
 };
 
 class PredictionsPanel final : public Panel {
@@ -72,21 +77,21 @@ public:
     const std::size_t most = decoder_ ? 12 : 6;
     for (std::size_t i = 0; i < std::min(most, a->predictions.size()); ++i) {
       const Prediction& prediction = a->predictions[i];
-      Row row{prediction_name(*a, prediction), prediction.index, prediction.probability, 0};
-      if (b != nullptr) {
-        const auto same = std::ranges::find(b->predictions, prediction.index, &Prediction::index);
-        if (same != b->predictions.end()) row.b = same->probability;
-      }
-      if (with_whole_) row.whole = probability_of(a->whole->predictions, prediction.index);
+      Row row{.label = prediction_name(*a, prediction),
+              .index = prediction.index,
+              .a = {.value = prediction.probability}};
+      if (b != nullptr) row.b = share_of(b->predictions, prediction.index);
+      if (with_whole_) row.whole = share_of(a->whole->predictions, prediction.index);
       rows_.push_back(std::move(row));
     }
     if (with_whole_ && !rows_.empty()) add_whole_class(*a);
     if (b != nullptr && !b->predictions.empty() && !rows_.empty() &&
         std::ranges::find(rows_, b->predictions.front().index, &Row::index) == rows_.end()) {
       const Prediction& first = b->predictions.front();
-      const auto same = std::ranges::find(a->predictions, first.index, &Prediction::index);
-      rows_.back() = {prediction_name(*b, first), first.index,
-                      same == a->predictions.end() ? 0 : same->probability, first.probability};
+      take_last_place({.label = prediction_name(*b, first),
+                       .index = first.index,
+                       .a = share_of(a->predictions, first.index),
+                       .b = {.value = first.probability}});
     }
   }
 
@@ -111,24 +116,18 @@ public:
                                    : "The most likely classes, once the model has run.");
       return;
     }
-    const float room = ImGui::GetContentRegionAvail().x;
-    const float number_width = with_b_ ? 168 : (with_whole_ ? 120 : 64);
     const bool header = with_b_ || with_whole_;
-    constexpr float narrowest_bar = 24; // numbers take precedence over bars and names, which have tooltips
-    const float label_width =
-        std::max(48.0f, std::min({220.0f, room * 0.36f, room - number_width - 16 - narrowest_bar}));
-    const float bar_width = std::max(narrowest_bar, room - label_width - number_width - 16);
-    constexpr std::size_t least_rows = 6; // of more, as many as fit
-    constexpr float least_height = 14, gap = 2;
+    constexpr float least_height = 14, most_height = 40, gap = 2;
     const float lines = ImGui::GetContentRegionAvail().y / (least_height + gap) - (header ? 1.0f : 0.0f);
     const std::size_t count =
         std::min(rows_.size(), std::max(least_rows, static_cast<std::size_t>(std::max(lines, 0.0f))));
     const float height =
         std::clamp(ImGui::GetContentRegionAvail().y / static_cast<float>(count + (header ? 1 : 0)) - gap,
-                   least_height, 24.0f);
+                   least_height, most_height);
+    const Columns columns = fit_columns(count, ImGui::GetContentRegionAvail().x);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, 2));
-    if (header) draw_header(label_width + bar_width + number_width);
-    for (std::size_t i = 0; i < count; ++i) draw_row(rows_[i], label_width, bar_width, number_width, height);
+    if (header) draw_header(columns);
+    for (std::size_t i = 0; i < count; ++i) draw_row(rows_[i], columns, height);
     ImGui::PopStyleVar();
   }
 
@@ -140,9 +139,55 @@ public:
   }
 
 private:
-  static double probability_of(const std::vector<Prediction>& predictions, int index) {
-    const auto found = std::ranges::find(predictions, index, &Prediction::index);
-    return found == predictions.end() ? 0 : found->probability;
+  static constexpr std::size_t least_rows = 6; // of more, as many as fit
+
+  // Widths: of the names, of the bars, and of each number with the gap before it.
+  struct Columns {
+    float label = 0, bar = 0;
+    std::vector<float> numbers;
+
+    float all() const { return std::accumulate(numbers.begin(), numbers.end(), label + bar); }
+  };
+
+  // As wide as what is in them; the bars get the rest. Numbers take precedence over bars and names, which
+  // have tooltips.
+  Columns fit_columns(std::size_t count, float room) const {
+    Columns columns;
+    float widest = 0;
+    const auto widen = [&](const std::vector<std::string>& texts) {
+      columns.numbers.resize(texts.size());
+      for (std::size_t i = 0; i < texts.size(); ++i)
+        columns.numbers[i] =
+            std::max(columns.numbers[i], ImGui::CalcTextSize(texts[i].c_str()).x + number_gap);
+    };
+    for (std::size_t i = 0; i < count; ++i)
+      widest = std::max(widest, ImGui::CalcTextSize(with_known_glyphs(rows_[i].label).c_str()).x);
+    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+    widen(headings());
+    ImGui::PopFont();
+    ImGui::PushFont(graphics().fonts().mono, theme::size_small);
+    for (std::size_t i = 0; i < count; ++i) widen(numbers_of(rows_[i]));
+    ImGui::PopFont();
+    constexpr float least_label = 48, most_share = 0.65f, least_bar = 40;
+    const float rest = room - columns.all();
+    columns.label =
+        std::max(least_label, std::min({widest + label_gap, rest * most_share, rest - least_bar}));
+    columns.bar = std::max(least_bar, rest - columns.label);
+    return columns;
+  }
+
+  // Above the numbers; the signs are those of the texts' font.
+  std::vector<std::string> headings() const {
+    if (with_b_) return {side_name(Side::a), side_name(Side::b), side_name(Shown::difference)};
+    if (with_whole_) return {"now", "change"};
+    return {""};
+  }
+
+  std::vector<std::string> numbers_of(const Row& row) const {
+    if (with_b_)
+      return {share_text(row.a), share_text(row.b), difference_in_points(row.a.value, row.b.value)};
+    if (with_whole_) return {share_text(row.a), difference_in_points(row.a.value, row.whole.value)};
+    return {share_text(row.a)};
   }
 
   // A line on the effect of hiding and muting.
@@ -171,14 +216,20 @@ private:
     if (run.whole->predictions.empty()) return;
     const Prediction& before = run.whole->predictions.front();
     if (std::ranges::find(rows_, before.index, &Row::index) != rows_.end()) return;
-    rows_.back() = {.label = prediction_name(run, before),
-                    .index = before.index,
-                    .a = probability_of(run.predictions, before.index),
-                    .b = 0,
-                    .whole = before.probability};
+    take_last_place({.label = prediction_name(run, before),
+                     .index = before.index,
+                     .a = share_of(run.predictions, before.index),
+                     .whole = {.value = before.probability}});
   }
 
-  void draw_header(float right) {
+  // Of the rows that are always drawn, in place of the least likely of all.
+  void take_last_place(Row row) {
+    rows_.pop_back();
+    rows_.insert(rows_.begin() + static_cast<std::ptrdiff_t>(std::min(rows_.size(), least_rows - 1)),
+                 std::move(row));
+  }
+
+  void draw_header(const Columns& columns) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImDrawList* list = ImGui::GetWindowDrawList();
     if (with_b_) { // which bar is which
@@ -193,21 +244,27 @@ private:
       }
       ImGui::PopFont();
     }
-    ImGui::PushFont(graphics().fonts().mono, theme::size_small);
-    const std::string text = with_b_ ? fmt::format("{:>6}  {:>6}  {:>5}", side_name(Side::a),
-                                                   side_name(Side::b), side_name(Shown::difference))
-                                     : fmt::format("{:>6}  {:>6}", "now", "change");
-    const float width = ImGui::CalcTextSize(text.c_str()).x;
-    list->AddText({at.x + right - width, at.y}, theme::packed(theme::quiet), text.c_str());
-    ImGui::Dummy({right, ImGui::GetTextLineHeight()});
+    ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+    draw_numbers(columns, headings(), at, theme::quiet);
+    ImGui::Dummy({columns.all(), ImGui::GetTextLineHeight()});
     ImGui::PopFont();
   }
 
-  void draw_row(const Row& row, float label_width, float bar_width, float number_width, float height) {
+  static void draw_numbers(const Columns& columns, const std::vector<std::string>& texts, ImVec2 at,
+                           const ImVec4& colour) {
+    float right = at.x + columns.label + columns.bar;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      right += columns.numbers[i];
+      right_aligned(ImGui::GetWindowDrawList(), right, at.y, theme::packed(colour), texts[i]);
+    }
+  }
+
+  void draw_row(const Row& row, const Columns& columns, float height) {
     ImDrawList* list = ImGui::GetWindowDrawList();
     const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float label_width = columns.label, bar_width = columns.bar;
     const float text_y = at.y + (height - ImGui::GetTextLineHeight()) / 2;
-    const std::string label = fitted(with_known_glyphs(row.label), label_width - 12);
+    const std::string label = fitted(with_known_glyphs(row.label), label_width - label_gap + 1);
     const float text_width = ImGui::CalcTextSize(label.c_str()).x;
     const Target& target = document().scene().target;
     const bool chosen = target.kind == Target::Kind::class_index && target.index == row.index;
@@ -222,33 +279,26 @@ private:
                           {bar_x + std::max(1.0f, bar_width * static_cast<float>(probability)), y + half},
                           theme::packed(colour, brightness()), 2.0f);
     };
-    bar(row.a, at.y + 2, theme::side_a);
+    bar(row.a.value, at.y + 2, theme::side_a);
     if (with_whole_) { // the probability with nothing hidden or muted
-      const float x = bar_x + bar_width * static_cast<float>(row.whole);
+      const float x = bar_x + bar_width * static_cast<float>(row.whole.value);
       list->AddLine({x, at.y + 1}, {x, at.y + height - 1}, theme::packed(theme::accent, brightness()), 2.0f);
     }
-    if (with_b_) bar(row.b, at.y + 2 + half, theme::side_b);
+    if (with_b_) bar(row.b.value, at.y + 2 + half, theme::side_b);
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
-    const std::string numbers =
-        with_b_       ? fmt::format("{:4.1f} %  {:4.1f} %  {:>5}", row.a * 100, row.b * 100,
-                                    difference_in_points(row.a, row.b))
-        : with_whole_ ? fmt::format("{:4.1f} %  {:>6}", row.a * 100, difference_in_points(row.a, row.whole))
-                      : fmt::format("{:4.1f} %", row.a * 100);
-    const float numbers_width = ImGui::CalcTextSize(numbers.c_str()).x;
-    list->AddText(
-        {bar_x + bar_width + number_width - numbers_width, at.y + (height - ImGui::GetTextLineHeight()) / 2},
-        theme::packed(theme::text), numbers.c_str());
+    draw_numbers(columns, numbers_of(row), {at.x, at.y + (height - ImGui::GetTextLineHeight()) / 2},
+                 theme::text);
     ImGui::PopFont();
     ImGui::PushID(row.index);
-    if (ImGui::InvisibleButton("class", {label_width + bar_width + number_width, height})) {
+    if (ImGui::InvisibleButton("class", {columns.all(), height})) {
       select_target(editor(), {.kind = Target::Kind::class_index, .index = row.index, .text = {}});
     }
     ImGui::PopID();
     if (ImGui::IsItemHovered()) {
-      const std::string other = with_b_       ? "   B " + percent_text(row.b)
-                                : with_whole_ ? "   before " + percent_text(row.whole)
+      const std::string other = with_b_       ? "   B " + exact_share_text(row.b)
+                                : with_whole_ ? "   before " + exact_share_text(row.whole)
                                               : "";
-      text_tooltip(fmt::format("{}\nA {}{}\nclick: focus map of this {}", row.label, percent_text(row.a),
+      text_tooltip(fmt::format("{}\nA {}{}\nclick: focus map of this {}", row.label, exact_share_text(row.a),
                                other, decoder_ ? "next token" : "class"));
     }
   }

@@ -48,6 +48,11 @@ std::string check_tooltip(const WeightsResult& weights) {
 
 } // namespace
 
+std::string WeightsColumn::kernels() const {
+  if (!difference_ || kernel_ == other_) return kernel_.label();
+  return kernel_.label() + " − " + other_.label();
+}
+
 std::string WeightsColumn::label() const {
   if (difference_) return untrained_ ? "untrained" : "";
   if (!signed_) return untrained_ ? "untrained" : "";
@@ -111,6 +116,8 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
 void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
   tiled_ = false;
   difference_ = true;
+  kernel_ = a.kernel_;
+  other_ = b.kernel_;
   measures_tooltip_.clear();
   signed_ = true;
   tiles_ = {};

@@ -29,6 +29,8 @@ class WeightsColumn {
 public:
   KernelSpec kernel() const { return kernel_; }
   std::string kernel_text() const { return difference_ ? side_name(Shown::difference) : kernel_.label(); }
+  // Of a difference "softmax − elu".
+  std::string kernels() const;
   bool empty() const { return view_.empty() && tiles_.empty(); }
   bool tiled() const { return tiled_; }
   const Scale& scale() const { return tiled_ ? scale_ : view_.panel().scale; }
@@ -62,7 +64,7 @@ public:
 private:
   ShownToken token(int index) const;
 
-  KernelSpec kernel_;
+  KernelSpec kernel_, other_; // other_: B's in a difference
   HeatMapView view_;
   WeightsTiles tiles_;
   Scale scale_; // of the tiles

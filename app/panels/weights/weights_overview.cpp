@@ -139,87 +139,159 @@ void WeightsOverview::share_scale(WeightsOverview& a, WeightsOverview& b, const 
   b.set_scales(view, least);
 }
 
-std::optional<HeadIndex> WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness) {
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const ImVec2 from = ImGui::GetCursorScreenPos();
-  const ImVec2 room = ImGui::GetContentRegionAvail();
-  std::size_t heads = 1;
-  for (const Row& row : rows_) heads = std::max(heads, row.count);
-  constexpr float left = 30, top = 15;
-  const auto layers = static_cast<float>(rows_.size());
-  const float step =
-      std::floor(std::max(8.0f, std::min((room.x - left - 2 * colour_bar_width) / static_cast<float>(heads),
-                                         (room.y - top) / layers)));
-  ImGui::PushFont(graphics.fonts().mono, 11.0f);
-  const Scene& scene = editor.document().scene();
-  std::optional<HeadIndex> hovered;
-  for (std::size_t head = 0; head < heads; ++head) {
-    const std::string text = fmt::format("{}", head);
-    list->AddText(
-        {from.x + left + (static_cast<float>(head) + 0.5f) * step - ImGui::CalcTextSize(text.c_str()).x / 2,
-         from.y},
-        theme::packed(theme::quiet), text.c_str());
+// Where the thumbnails lie: layers from top to bottom, in blocks side by side where that makes them larger.
+struct WeightsOverview::Places {
+  static constexpr float left = 30, top = 15; // of the numbers of layers and of heads
+  static constexpr float block_gap = 12, group_gap = 3, least = 8;
+  ImVec2 from;
+  std::size_t heads = 1, group = 1; // group: the heads that share keys and values
+  std::size_t rows = 1;             // of each block
+  float step = least;
+
+  float head_x(std::size_t head) const {
+    const std::size_t groups = head / group; // before it
+    return static_cast<float>(head) * step + static_cast<float>(groups) * group_gap;
   }
+  float block_width() const { return left + head_x(heads - 1) + step; }
+  float block_x(std::size_t block) const {
+    return from.x + static_cast<float>(block) * (block_width() + block_gap);
+  }
+  ImVec2 at(std::size_t layer, std::size_t head) const {
+    return {block_x(layer / rows) + left + head_x(head),
+            from.y + top + static_cast<float>(layer % rows) * step};
+  }
+  void fit(ImVec2 room, std::size_t layers) {
+    step = 0;
+    const std::size_t gap_count = (heads - 1) / group;
+    const float gaps = static_cast<float>(gap_count) * group_gap;
+    for (std::size_t blocks = 1; blocks <= layers; ++blocks) {
+      const auto count = static_cast<float>(blocks);
+      const std::size_t each = (layers + blocks - 1) / blocks;
+      const float width = (room.x - block_gap * (count - 1)) / count - left - gaps;
+      const float side =
+          std::floor(std::min(width / static_cast<float>(heads), (room.y - top) / static_cast<float>(each)));
+      if (side <= step) continue;
+      step = side;
+      rows = each;
+    }
+    if (step >= least) return;
+    step = least; // smaller ones would say nothing: the panel scrolls instead
+    rows = layers;
+  }
+};
+
+std::optional<HeadIndex> WeightsOverview::draw(Editor& editor, Graphics& graphics, float brightness) {
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const Scene& scene = editor.document().scene();
+  Places places{.from = ImGui::GetCursorScreenPos()};
+  for (const Row& row : rows_) places.heads = std::max(places.heads, row.count);
+  const auto key_heads = static_cast<std::size_t>(std::max(scene.model ? scene.model->key_heads : 0, 0));
+  places.group = key_heads > 0 && key_heads < places.heads ? places.heads / key_heads : places.heads;
+  constexpr float narrow = 240;
+  const float bar = room.x < narrow ? narrow_colour_bar_width : colour_bar_width;
+  const std::vector<const Scale*> scales = shown_scales(scene);
+  places.fit({room.x - bar * static_cast<float>(scales.size()), room.y}, rows_.size());
+
+  ImGui::PushFont(graphics.fonts().mono, 11.0f);
+  draw_numbers(scene, places);
+  std::optional<HeadIndex> hovered;
   for (std::size_t layer = 0; layer < rows_.size(); ++layer) {
-    const Row& row = rows_[layer];
-    const float y = from.y + top + static_cast<float>(layer) * step;
-    kernel_square(list, {from.x + 5, y + step / 2}, 7, row.kernel);
-    list->AddText({from.x + 13, y + step / 2 - 7},
-                  theme::packed(static_cast<int>(layer) == scene.layer ? theme::text : theme::quiet),
-                  fmt::format("{:>2}", layer).c_str());
-    for (std::size_t head = 0; head < row.count; ++head) {
-      const ImVec2 at{from.x + left + static_cast<float>(head) * step, y};
-      const ImVec2 to{at.x + step - 2, at.y + step - 2};
-      if (causal_) list->AddRectFilled(at, to, theme::packed(theme::raised));
-      thumbnails_[row.first + head].map.draw(graphics, list, at, to, brightness);
-      const HeadIndex index{static_cast<int>(layer), static_cast<int>(head)};
-      const bool muted = is_muted(editor.document(), index);
-      if (muted) muted_cross(list, at, to);
-      ImGui::SetCursorScreenPos(at);
-      ImGui::PushID(static_cast<int>(layer * 1000 + head));
-      if (ImGui::InvisibleButton("thumbnail", {step - 1, step - 1})) {
-        select_cell(editor, static_cast<int>(layer), static_cast<int>(head));
-        change_view(editor, "One head large", [](ViewOptions& view) { view.all_heads = false; });
-      }
-      ImGui::PopID();
-      const bool selected =
-          scene.layer == static_cast<int>(layer) && scene.head.head == static_cast<int>(head);
-      if (ImGui::IsItemHovered()) {
-        hovered = index;
-        const char* const note = row.untrained        ? ", untrained"
-                                 : difference_        ? ""
-                                 : row.derived_signed ? ", implied weights, signed"
-                                                      : "";
-        const std::string shares = shares_keys_text(*scene.model, static_cast<int>(head));
-        text_tooltip(fmt::format("layer {}, head {}: {}{}{}\n{}{}largest weight {}\nclick: open it", layer,
-                                 head, row.kernel, note, muted ? ", muted" : "", shares,
-                                 shares.empty() ? "" : "\n",
-                                 number_text(thumbnails_[row.first + head].scale.high)));
-      }
-      if (selected || ImGui::IsItemHovered())
-        list->AddRect({at.x - 1, at.y - 1}, {to.x + 1, to.y + 1},
-                      theme::packed(selected ? theme::accent : theme::text), 0, 2.0f);
+    for (std::size_t head = 0; head < rows_[layer].count; ++head) {
+      const ImVec2 at = places.at(layer, head);
+      if (draw_thumbnail(editor, graphics, layer, head, at, places.step, brightness))
+        hovered = HeadIndex{static_cast<int>(layer), static_cast<int>(head)};
     }
   }
   ImGui::PopFont();
-  draw_bars(graphics, scene, {from.x + left + static_cast<float>(heads) * step + 8, from.y + top},
-            std::max(60.0f, step * layers));
+  const std::size_t blocks = (rows_.size() + places.rows - 1) / places.rows;
+  ImVec2 at{places.block_x(blocks) - Places::block_gap + 8, places.from.y + Places::top};
+  const float height = std::max(60.0f, places.step * static_cast<float>(places.rows));
+  for (const Scale* scale : scales) {
+    colour_bar(graphics, *scale, at, height, Backdrop::matrix, bar);
+    at.x += bar;
+  }
   if (hovered) editor.hover_head(*hovered);
   return hovered;
 }
 
-// The bar of the selected map; beside it, where maps of another kind have one scale in common, that of these.
-void WeightsOverview::draw_bars(Graphics& graphics, const Scene& scene, ImVec2 at, float height) const {
-  if (thumbnails_.empty()) return;
+// Of the heads, above each block, and of the layers, with their kernels. Where they would touch, every other
+// one is left out.
+void WeightsOverview::draw_numbers(const Scene& scene, const Places& places) const {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float widest = ImGui::CalcTextSize(fmt::format("{}", places.heads - 1).c_str()).x;
+  const auto stride = static_cast<std::size_t>(std::ceil((widest + 1) / places.step));
+  for (std::size_t first = 0; first < rows_.size(); first += places.rows) {
+    for (std::size_t head = 0; head < places.heads; head += stride) {
+      const std::string text = fmt::format("{}", head);
+      const float middle = places.at(first, head).x + (places.step - 2) / 2;
+      list->AddText({middle - ImGui::CalcTextSize(text.c_str()).x / 2, places.from.y},
+                    theme::packed(theme::quiet), text.c_str());
+    }
+  }
+  constexpr float least_line = 10;
+  for (std::size_t layer = 0; layer < rows_.size(); ++layer) {
+    const ImVec2 at = places.at(layer, 0);
+    const float left = at.x - Places::left, middle = at.y + (places.step - 2) / 2;
+    kernel_square(list, {left + 5, middle}, std::min(7.0f, places.step - 2), rows_[layer].kernel);
+    const int from_selected = std::abs(static_cast<int>(layer) - scene.layer);
+    if (places.step < least_line && from_selected % 2 != 0) continue;
+    list->AddText({left + 13, middle - ImGui::GetTextLineHeight() / 2},
+                  theme::packed(from_selected == 0 ? theme::text : theme::quiet),
+                  fmt::format("{:>2}", layer).c_str());
+  }
+}
+
+// Returns whether the pointer is on it.
+bool WeightsOverview::draw_thumbnail(Editor& editor, Graphics& graphics, std::size_t layer, std::size_t head,
+                                     ImVec2 at, float step, float brightness) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const Scene& scene = editor.document().scene();
+  const Row& row = rows_[layer];
+  Thumbnail& thumbnail = thumbnails_[row.first + head];
+  const ImVec2 to{at.x + step - 2, at.y + step - 2};
+  if (causal_) list->AddRectFilled(at, to, theme::packed(theme::raised));
+  thumbnail.map.draw(graphics, list, at, to, brightness);
+  const HeadIndex index{static_cast<int>(layer), static_cast<int>(head)};
+  const bool muted = is_muted(editor.document(), index);
+  if (muted) muted_cross(list, at, to);
+  ImGui::SetCursorScreenPos(at);
+  ImGui::PushID(static_cast<int>(layer * 1000 + head));
+  if (ImGui::InvisibleButton("thumbnail", {step - 1, step - 1})) {
+    select_cell(editor, index.layer, index.head);
+    change_view(editor, "One head large", [](ViewOptions& view) { view.all_heads = false; });
+  }
+  ImGui::PopID();
+  const bool selected = scene.layer == index.layer && scene.head.head == index.head;
+  const bool hovered = ImGui::IsItemHovered();
+  if (hovered) {
+    const char* const note = row.untrained        ? ", untrained"
+                             : difference_        ? ""
+                             : row.derived_signed ? ", implied weights, signed"
+                                                  : "";
+    const std::string shares = shares_keys_text(*scene.model, index.head);
+    text_tooltip(fmt::format("layer {}, head {}: {}{}{}\n{}{}largest weight {}\nclick: open it", layer, head,
+                             row.kernel, note, muted ? ", muted" : "", shares, shares.empty() ? "" : "\n",
+                             number_text(thumbnail.scale.high)));
+  }
+  if (selected || hovered)
+    list->AddRect({at.x - 1, at.y - 1}, {to.x + 1, to.y + 1},
+                  theme::packed(selected ? theme::accent : theme::text), 0, 2.0f);
+  return hovered;
+}
+
+// That of the selected map; beside it, where maps of another kind have one scale in common, theirs.
+std::vector<const Scale*> WeightsOverview::shown_scales(const Scene& scene) const {
+  if (thumbnails_.empty()) return {};
   const Thumbnail* shown = &thumbnails_.front();
   const auto layer = static_cast<std::size_t>(scene.layer);
   const auto head = static_cast<std::size_t>(scene.head.head.value_or(0));
   if (layer < rows_.size() && head < rows_[layer].count) shown = &thumbnails_[rows_[layer].first + head];
-  colour_bar(graphics, shown->scale, at, height);
+  std::vector<const Scale*> scales = {&shown->scale};
   const auto other = std::ranges::find_if(thumbnails_, [&](const Thumbnail& thumbnail) {
     return thumbnail.scale.map != shown->scale.map && (thumbnail.scale.shared || !shown->scale.shared);
   });
-  if (other != thumbnails_.end()) colour_bar(graphics, other->scale, {at.x + colour_bar_width, at.y}, height);
+  if (other != thumbnails_.end()) scales.push_back(&other->scale);
+  return scales;
 }
 
 Figure WeightsOverview::figure(const Document& document) const {

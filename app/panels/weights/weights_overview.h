@@ -35,7 +35,11 @@ private:
     bool derived_signed = false, untrained = false;
     std::size_t first = 0, count = 0; // of thumbnails_
   };
-  void draw_bars(Graphics& graphics, const Scene& scene, ImVec2 at, float height) const;
+  struct Places;
+  void draw_numbers(const Scene& scene, const Places& places) const;
+  bool draw_thumbnail(Editor& editor, Graphics& graphics, std::size_t layer, std::size_t head, ImVec2 at,
+                      float step, float brightness);
+  std::vector<const Scale*> shown_scales(const Scene& scene) const; // one or two
   // `least`: lower bound of the shared scale's end.
   void set_scales(const ViewOptions& view, double least = 0);
   std::vector<Row> rows_; // by layer

@@ -1,7 +1,6 @@
 // The attention weights of the selected layer for several kernels on the same q and k, side by side, zoomed
 // and panned together; or all heads of all layers as thumbnails.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include "app/panels/side_columns.h"
 #include "app/panels/weights/weights_column.h"
 #include "app/panels/weights/weights_overview.h"
+#include "app/panels/weights/weights_toolbar.h"
 #include "app/ui/widgets.h"
 #include "app/views/weights_view.h"
 #include "engine/figures/scale.h"
@@ -21,44 +21,6 @@
 namespace hydrascope::app {
 
 namespace {
-
-void extent_choice(Editor& editor) {
-  static constexpr std::array<const char*, 2> extents = {"one head", "all heads"};
-  const int extent = segmented("extent", extents, editor.document().view.all_heads ? 1 : 0);
-  if (extent >= 0) change_view(editor, "One head or all", [&](ViewOptions& v) { v.all_heads = extent == 1; });
-}
-
-void add_kernel_button(Editor& editor) {
-  if (ImGui::Button("Add kernel…###add_kernel")) ImGui::OpenPopup("kernels");
-  if (ImGui::IsItemHovered()) text_tooltip("Choose one more kernel to compare");
-  ImGui::SetNextWindowSizeConstraints({240, 0}, {360, 420});
-  if (!ImGui::BeginPopup("kernels")) return;
-  list_search(editor.list_search());
-  std::vector<std::string> shown;
-  for (int i = 0; i < static_cast<int>(editor.document().scene().comparison.size()); ++i)
-    shown.push_back(compared_kernel(editor.document(), i).label());
-  const int picked = kernel_list("", editor.list_search(), shown);
-  if (picked >= 0) {
-    add_compared_kernel(
-        editor, KernelSpec{.name = kernel_infos()[static_cast<std::size_t>(picked)].name, .parameters = {}});
-    ImGui::CloseCurrentPopup();
-  }
-  ImGui::EndPopup();
-}
-
-void colours_choice(Editor& editor) {
-  const ViewOptions& view = editor.document().view;
-  static constexpr std::array<const char*, 3> scales = {"linear", "log", "clip at 99 %"};
-  const int scale = segmented("scale", scales, view.logarithmic ? 1 : view.percentile ? 2 : 0);
-  if (ImGui::IsItemHovered())
-    text_tooltip(
-        "Choose how colours follow the weights.\nclip at 99 %: the scale ends at their 99th percentile");
-  if (scale < 0) return;
-  change_view(editor, "Scale of the weights", [&](ViewOptions& v) {
-    v.logarithmic = scale == 1;
-    v.percentile = scale == 2;
-  });
-}
 
 // Why the maps have a scale each; empty if they can share one.
 const char* why_not_shared(std::span<const WeightsColumn> columns) {
@@ -69,51 +31,6 @@ const char* why_not_shared(std::span<const WeightsColumn> columns) {
   return std::ranges::any_of(columns, has_sign)
              ? "Signed weights have a scale of their own, and no two other maps are shown"
              : "One map alone has its own scale";
-}
-
-void range_choice(Editor& editor, const char* why_not) {
-  static constexpr std::array<const char*, 2> ranges = {"own scale", "shared scale"};
-  const bool shared = editor.document().view.shared_scale && *why_not == '\0';
-  const int range = segmented("range", ranges, shared ? 1 : 0, std::array<const char*, 2>{"", why_not});
-  if (ImGui::IsItemHovered() && *why_not == '\0')
-    text_tooltip(
-        "Choose whether each map's colours end at its own largest weight, or all at the largest of all;\n"
-        "signed weights keep a scale of their own");
-  if (range >= 0)
-    change_view(editor, "Own or shared scale", [&](ViewOptions& v) { v.shared_scale = range == 1; });
-}
-
-void value_choice(Editor& editor) {
-  static constexpr std::array<const char*, 2> values = {"weight", "value-weighted"};
-  const int value = segmented("value", values, editor.document().view.value_weighted ? 1 : 0);
-  if (ImGui::IsItemHovered())
-    text_tooltip(
-        "Choose the number of a pair of tokens.\nvalue-weighted: ‖α v W_o‖, the length of what a token adds "
-        "through the head\n(Kobayashi et al. 2020): a large weight on a short value moves little");
-  if (value >= 0)
-    change_view(editor, "Value-weighted weights", [&](ViewOptions& v) { v.value_weighted = value == 1; });
-}
-
-// `zoom` is that of all maps; a button resets it. `why_own`: why the maps cannot share a scale; empty if they
-// can.
-void draw_weights_toolbar(Editor& editor, MapZoom& zoom, const char* why_own) {
-  const ViewOptions& view = editor.document().view;
-  Toolbar bar;
-  if (!view.all_heads) bar.add(196, [&] { selected_head(editor); });
-  bar.add(134, [&] { extent_choice(editor); });
-  // Of both sides each shows its own kernel.
-  if (!view.all_heads && !shows_both(view)) bar.add(106, [&] { add_kernel_button(editor); });
-  if (!view.all_heads && !(zoom == MapZoom{})) {
-    bar.add(94, [&] {
-      if (ImGui::Button("Whole matrix###whole")) zoom = {};
-      if (ImGui::IsItemHovered()) text_tooltip("Show the whole matrix again (double-click)");
-    });
-  }
-  bar.add(162, [&] { colours_choice(editor); });
-  bar.add(172, [&] { range_choice(editor, why_own); });
-  bar.add(170, [&] { value_choice(editor); });
-  bar.add(164, [&] { forced_choice(editor); });
-  bar.draw();
 }
 
 bool by_tiles(const Document& document) { return likely_tokens(document) > most_tokens_whole; }
@@ -274,13 +191,19 @@ private:
   }
 
   void draw_overview() {
-    overview_.draw(graphics(), [&](WeightsOverview& overview) {
-      if (overview.empty()) {
-        empty_notice(graphics(), overview.empty_reason());
-      } else {
-        menu_.set_hovered(overview.draw(editor(), graphics(), brightness()));
-      }
-    });
+    const bool alone = overview_.shown().size() == 1;
+    if (alone && sides_differ(document().scene())) small_text(graphics(), kernels_text(document()));
+    constexpr float least_width = 160; // of the thumbnails of one side
+    overview_.draw(
+        graphics(),
+        [&](WeightsOverview& overview) {
+          if (overview.empty()) {
+            empty_notice(graphics(), overview.empty_reason());
+          } else {
+            menu_.set_hovered(overview.draw(editor(), graphics(), brightness()));
+          }
+        },
+        least_width);
   }
 
   void draw_columns() {
@@ -292,12 +215,15 @@ private:
     constexpr float axes = 40; // about what the names of queries and keys take of a map
     const bool one_scale = std::ranges::all_of(
         columns_, [](const WeightsColumn& column) { return !column.empty() && column.scale().shared; });
+    constexpr float narrow = 220; // of a map: a bar's name would take what the map needs
+    bar_width_ =
+        room.x / static_cast<float>(std::max(count, 1)) < narrow ? narrow_colour_bar_width : colour_bar_width;
     int rows = 1;
     float largest = 0;
     for (int each = 1; each <= count; ++each) {
       const int places = (count + each - 1) / each;
       const auto across = static_cast<float>(places);
-      const float bars = each == 1 && one_scale ? colour_bar_width / across : colour_bar_width;
+      const float bars = each == 1 && one_scale ? bar_width_ / across : bar_width_;
       const float side =
           std::min(room.x / across - bars - theme::grid, room.y / static_cast<float>(each) - header - 4) -
           axes;
@@ -308,10 +234,10 @@ private:
     }
     const int across = (count + rows - 1) / rows;
     const bool one_bar = rows == 1 && one_scale;
-    const float bars = one_bar ? colour_bar_width : colour_bar_width * static_cast<float>(across);
+    const float bars = one_bar ? bar_width_ : bar_width_ * static_cast<float>(across);
     const float width =
         (room.x - bars - theme::grid * static_cast<float>(across - 1)) / static_cast<float>(across);
-    const float step = width + theme::grid + (one_bar ? 0 : colour_bar_width);
+    const float step = width + theme::grid + (one_bar ? 0 : bar_width_);
     const float height = room.y / static_cast<float>(rows);
     for (int position = 0; position < count; ++position) {
       const int row = position / across, place = position % across;
@@ -324,7 +250,7 @@ private:
     WeightsColumn& column = columns_[static_cast<std::size_t>(position)];
     ImGui::PushID(position);
     const float line = ImGui::GetFrameHeight();
-    const float heading = size.x + (with_bar ? colour_bar_width : 0);
+    const float heading = size.x + (with_bar ? bar_width_ : 0);
     draw_header(position, from, of_sides_ ? heading : size.x);
     ImGui::SetCursorScreenPos({from.x, from.y + line + 4});
     column.draw_caption(graphics(), heading);
@@ -352,7 +278,7 @@ private:
     }
     if (with_bar)
       colour_bar(graphics(), column.scale(), {from.x + size.x + 10, map_from.y},
-                 std::max(40.0f, input.to.y - input.from.y));
+                 std::max(40.0f, input.to.y - input.from.y), Backdrop::matrix, bar_width_);
     if (input.hovered) hover(column, *input.hovered);
     if (input.clicked)
       select_pair(editor(), column.row_token(input.clicked->row).first,
@@ -369,13 +295,14 @@ private:
     }
     if (of_sides_) {
       ImGui::SetCursorScreenPos({from.x, from.y + 4});
-      if (column.is_difference()) return side_heading(graphics(), Shown::difference);
-      side_heading(graphics(), position == 0 ? Shown::a : Shown::b);
+      side_heading(graphics(), column.is_difference() ? Shown::difference
+                               : position == 0        ? Shown::a
+                                                      : Shown::b);
       ImGui::SameLine(0, 24);
-      kernel_square(ImGui::GetWindowDrawList(),
-                    {ImGui::GetCursorScreenPos().x - 11, from.y + 4 + ImGui::GetTextLineHeight() / 2}, 10,
+      const ImVec2 at = ImGui::GetCursorScreenPos();
+      kernel_square(ImGui::GetWindowDrawList(), {at.x - 11, from.y + 4 + ImGui::GetTextLineHeight() / 2}, 10,
                     column.kernel().name);
-      return ellipsis_text(column.kernel_text(), width - 50);
+      return ellipsis_text(column.kernels(), from.x + width - at.x);
     }
     const KernelSpec kernel = compared_kernel(document(), position);
     const float line = ImGui::GetFrameHeight();
@@ -433,7 +360,8 @@ private:
   std::vector<WeightsColumn> columns_;
   SideColumns<WeightsOverview> overview_;
   HeadMenu menu_;
-  bool of_sides_ = false; // the columns are A, B and A − B, or one of these
+  bool of_sides_ = false;              // the columns are A, B and A − B, or one of these
+  float bar_width_ = colour_bar_width; // of each colour bar, with the gap before it
   MapZoom zoom_;
   std::size_t tokens_ = 0; // of the matrix that zoom_ refers to
   Figure figure_;

@@ -1,6 +1,7 @@
 #include "app/panels/write/running_text.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "app/ui/widgets.h"
 #include "engine/figures/token_text.h"
@@ -44,6 +45,11 @@ void RunningText::set(const std::string& prompt, const std::vector<WrittenToken>
     beginning = next == std::string_view::npos ? std::string_view() : beginning.substr(next);
   }
   for (std::size_t i = 0; i < tokens.size(); ++i) add(tokens[i].text, i);
+}
+
+void RunningText::follow(const bool written) {
+  if (written) at_end_ = true;
+  to_difference_ = !written;
 }
 
 float RunningText::line_height(const Graphics& graphics) {
@@ -114,6 +120,12 @@ std::optional<std::size_t> RunningText::draw(const Graphics& graphics, const flo
   // The height of a text that has just been laid out is known to the window in the next frame.
   if (other && at_end_) ImGui::SetScrollHereY(1);
   if (!other) at_end_ = ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - line;
+  const auto difference = std::ranges::find_if(
+      pieces_, [&](const Piece& piece) { return piece.token && piece.token == differs_at_; });
+  if (!other && std::exchange(to_difference_, false) && difference != pieces_.end() &&
+      difference->at.y < ImGui::GetScrollY())
+    ImGui::SetScrollY(
+        std::max(0.0f, difference->at.y - (line + between_lines))); // below a line of what is common
   ImGui::PopFont();
   return hovered;
 }

@@ -20,6 +20,8 @@ public:
            std::optional<std::size_t> differs_at);
   bool empty() const { return pieces_.empty(); }
   static float line_height(const Graphics& graphics);
+  // The text's end while it is written; once that has ended, the first difference, if it is out of view.
+  void follow(bool written);
 
   // Draws into the rest of the window, which follows the text's end unless the user has scrolled up. Returns
   // the token under the pointer.
@@ -41,7 +43,8 @@ private:
   std::optional<std::size_t> differs_at_;
   float width_ = 0, height_ = 0; // of the layout; width 0: none yet
   float font_size_ = 0;
-  bool at_end_ = true; // the view is to follow the text's end
+  bool at_end_ = true;         // the view is to follow the text's end
+  bool to_difference_ = false; // the view is to show the first difference
 };
 
 } // namespace hydrascope::app

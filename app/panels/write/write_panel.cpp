@@ -114,6 +114,10 @@ public:
   void prepare(const Snapshot& /*snapshot*/) override {
     const Writing& writing = editor().writing;
     fits_ = writing_fits(editor());
+    if (writing.running != was_running_) {
+      was_running_ = writing.running;
+      for (RunningText& text : texts_) text.follow(writing.running);
+    }
     if (prepared_ == std::pair{writing.start, writing.edition} && prompt_ == writing.prompt) return;
     prepared_ = {writing.start, writing.edition};
     prompt_ = writing.prompt;
@@ -131,8 +135,8 @@ public:
     const Document& now = document();
     if (!is_decoder(now.scene())) {
       empty_notice(graphics(),
-                   "Decoders write on from a text, token by token. Open one from the Model menu, as "
-                   "smollm2.");
+                   "Decoders write on from a text, token by token. Open one from the Model menu, such "
+                   "as smollm2.");
       return;
     }
     draw_toolbar();
@@ -226,11 +230,12 @@ private:
   void draw_body(const Writing& writing) {
     const ImVec2 from = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
     constexpr float gap = theme::grid;
-    constexpr float least_text = 120, least_plots = 96, most_plots = 260, least_width = 560, beside = 300;
+    constexpr float least_text = 120, least_plots = 104, most_plots = 260, least_width = 560, beside = 300;
     ImVec2 texts = room;
     const bool below = !plots_.empty() && room.y >= least_text + least_plots + gap;
     const bool right = !plots_.empty() && !below && room.x >= least_width;
-    if (below) texts.y -= std::clamp(room.y * 0.36f, least_plots, most_plots) + gap;
+    // In a low panel the texts get more of it.
+    if (below) texts.y -= std::clamp(room.y / 2 - least_plots, least_plots, most_plots) + gap;
     if (right) texts.x -= beside + gap;
     draw_texts(writing, from, texts);
     if (below || right) {
@@ -335,7 +340,7 @@ private:
 
   std::pair<std::uint64_t, std::uint64_t> prepared_{0, 0}; // start and edition of the texts below
   std::string prompt_;
-  bool fits_ = false;
+  bool fits_ = false, was_running_ = false;
   std::array<RunningText, 2> texts_;
   DrawnFigure plots_;
 };

@@ -21,11 +21,11 @@ ModelInput Model::prepare_text(const std::string&, const std::optional<std::stri
 }
 
 std::vector<std::int64_t> Model::text_ids(const std::string&) const {
-  throw UsageError(info().name, "reads no running text", "choose a decoder with --model, as smollm2");
+  throw UsageError(info().name, "reads no running text", "choose a decoder with --model, such as smollm2");
 }
 
 std::unique_ptr<TokenStream> Model::token_stream() const {
-  throw UsageError(info().name, "writes no text", "choose a decoder with --model, as smollm2");
+  throw UsageError(info().name, "writes no text", "choose a decoder with --model, such as smollm2");
 }
 
 ModelInput Model::recorded_input() const {
