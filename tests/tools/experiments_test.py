@@ -76,14 +76,23 @@ class DecoderTest(ToolTest):
                    "test_constant_answer": None}
         self.program.answer(["train"], outcome)
         printed = self.run_tool("image", self.folder, self.out, "--kernels", "elu")
-        self.assertEqual(self.json("image")["rows"], {"elu": {"last_accuracy": 0.25, "constant_answer": 0.125}})
+        self.assertEqual(self.means("image"), {"last_accuracy": 0.25, "constant_answer": 0.125})
         self.assertNotIn("0.5", printed)
         self.assertEqual(sorted(folder.name for folder in (self.out / "ten-classes").iterdir()),
                          [f"n{number:02}" for number in range(10)])
         self.program.answer(["train"], outcome | {"test_accuracy": 0.375, "test_constant_answer": 0.0625})
         self.run_tool("listops", "-", self.out, "--kernels", "elu")
-        self.assertEqual(self.json("listops")["rows"]["elu"], {"test_accuracy": 0.375, "test_constant_answer": 0.0625,
-                                                               "accuracy": 0.5, "constant_answer": 0.125})
+        self.assertEqual(self.means("listops"), {"test_accuracy": 0.375, "test_constant_answer": 0.0625, "accuracy": 0.5,
+                                                 "constant_answer": 0.125})
+
+    def means(self, task):
+        return {name: numbers["mean"] for name, numbers in self.json(task)["rows"]["elu"].items()}
+
+    def test_seeds_have_a_training_each(self):
+        for seed, accuracy in (("0", 0.25), ("1", 0.5)):
+            self.program.answer(["train", "--seed", seed], {"test_accuracy": accuracy})
+        self.run_tool("listops", "-", self.out, "--kernels", "elu", "--seeds", "0,1")
+        self.assertEqual(self.json("listops")["rows"]["elu"]["test_accuracy"]["values"], [0.25, 0.5])
 
     def test_an_older_program_gives_no_last_accuracy_in_place_of_the_best(self):
         for number in range(10):

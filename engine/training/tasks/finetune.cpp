@@ -132,7 +132,7 @@ std::unique_ptr<FinetuneTask> make_finetuning(const FinetuneRequest& request,
   const bool predicts = objective == Objective::next_token;
   if (predicts && !model.causal)
     throw UsageError("--objective next-token", fmt::format("{} predicts no next token", model.name),
-                     "name a decoder with --model, as smollm2");
+                     "name a decoder with --model, such as smollm2");
   if (!predicts && model.causal)
     throw UsageError("--objective " + objective_text(objective),
                      fmt::format("{} is a decoder, which has no classifier", model.name),
