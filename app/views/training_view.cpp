@@ -99,8 +99,9 @@ LinesPanel layers_panel(const TrainingReport& report) {
 
 // What a fine-tuning measures on held-out data.
 struct Measure {
-  const char* title;
+  const char* title; // of the plot
   const char* name;
+  const char* at_start; // of a sentence
   double HeldOut::*number;
   bool share; // from 0 to 1, shown in per cent
 
@@ -111,10 +112,10 @@ struct Measure {
 
 Measure measure_of(const std::vector<HeldOut>& held_out) {
   if (std::ranges::any_of(held_out, [](const HeldOut& each) { return each.perplexity > 0; }))
-    return {"Perplexity", "perplexity", &HeldOut::perplexity, false};
+    return {"Perplexity", "perplexity", "Perplexity", &HeldOut::perplexity, false};
   if (std::ranges::any_of(held_out, [](const HeldOut& each) { return each.pearson != 0; }))
-    return {"Correlation", "Pearson correlation", &HeldOut::pearson, false};
-  return {"Top-1", "top-1", &HeldOut::accuracy, true};
+    return {"Correlation", "Pearson correlation", "Pearson correlation", &HeldOut::pearson, false};
+  return {"Accuracy", "top-1", "Top-1", &HeldOut::accuracy, true};
 }
 
 LinesPanel measure_panel(const TrainingReport& report) {
@@ -221,7 +222,7 @@ std::string training_gain_text(const TrainingReport& report) {
   const Measure measure = measure_of({before, after});
   const std::string gain =
       report.kind != TrainingKind::distill
-          ? fmt::format("{} {} → {}", measure.title, measure.text(before), measure.text(after)) +
+          ? fmt::format("{} {} → {}", measure.at_start, measure.text(before), measure.text(after)) +
                 (after.constant_answer > 0 ? fmt::format(" ({} for always the commonest class)",
                                                          percent_text(after.constant_answer))
                                            : "")

@@ -108,7 +108,7 @@ TEST(TrainingResult, SaysWhatWasGainedAndWhereItIs) {
   report.outcome.before.pearson = 0.25;
   report.outcome.held_out.pearson = 0.5;
   report.outcome.held_out.constant_answer = 0;
-  EXPECT_EQ(training_gain_text(report), "Correlation 0.25 → 0.5 in 1:05 min");
+  EXPECT_EQ(training_gain_text(report), "Pearson correlation 0.25 → 0.5 in 1:05 min");
   report.outcome.before.perplexity = 40;
   report.outcome.held_out.perplexity = 20;
   EXPECT_EQ(training_gain_text(report), "Perplexity 40 → 20 in 1:05 min");
