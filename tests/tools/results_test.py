@@ -24,7 +24,7 @@ Of maps, {text}
 
 ## Another section
 
-Here 99.9 % of all numbers are nobody's.
+Here 99.9 % is in no raw file.
 """
 VALUES = {"carry-long-bundled": 0.01, "carry-long-cola": 0.02, "carry-joined-bundled": 0.03, "carry-joined-cola": 0.04}
 

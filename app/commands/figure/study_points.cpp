@@ -80,12 +80,10 @@ std::vector<LinesPanel::Line> lines_of(const std::vector<StudySeries>& all) {
 }
 
 std::string marks_text(const std::vector<StudySeries>& all) {
-  constexpr const char* trained = "with adapters trained for the kernels of these layers";
-  constexpr const char* untrained = "without";
-  if (any_has(all, true))
-    return std::string("filled: ") + trained +
-           (any_has(all, false) ? std::string("; rings: ") + untrained : "");
-  return any_has(all, false) ? std::string("untrained: ") + untrained : "";
+  const std::string adapters = "adapters trained for the kernels of these layers";
+  const bool untrained = any_has(all, false);
+  if (any_has(all, true)) return "filled: with " + adapters + (untrained ? "; rings: without" : "");
+  return untrained ? "without " + adapters : "";
 }
 
 std::vector<AdapterInfo> adapters_of(const std::vector<StudySeries>& all) {
