@@ -27,22 +27,36 @@ class DecoderTest(ToolTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
-    def test_a_second_phase_of_distillation_starts_from_the_first(self):
+    def test_each_phase_of_distillation_starts_from_the_one_before(self):
         self.run_tool("conversion", self.folder, self.out, "--kernels", "hedgehog")
-        first, second = [call for call in self.program.calls() if call[0] == "distill"]
+        first, second, third, last = [call for call in self.program.calls() if call[0] == "distill"]
         self.assertEqual([words_after(first, option) for option in ("--epochs", "--seed", "--start")],
                          [["2"], ["0"], []])
         self.assertEqual([words_after(second, option) for option in ("--epochs", "--seed")], [["3"], ["1"]])
         self.assertEqual(words_after(second, "--start"), words_after(first, "-o"))
-        self.assertEqual([pathlib.Path(words_after(call, "-o")[0]).name for call in (first, second)],
-                         ["hedgehog.safetensors", "hedgehog-more.safetensors"])
+        self.assertEqual(words_after(third, "--start"), words_after(second, "-o"))
+        self.assertEqual([words_after(call, "--learning-rate") for call in (third, last)], [[], ["3e-3"]])
+        self.assertEqual([pathlib.Path(words_after(call, "-o")[0]).name for call in (first, second, third)],
+                         ["hedgehog.safetensors", "hedgehog-more.safetensors", "hedgehog-more-more.safetensors"])
         rows = self.json("conversion")["rows"]
-        self.assertEqual(list(rows), ["hedgehog", "hedgehog, 2 + 3 epochs"])
+        self.assertEqual(list(rows), ["hedgehog", "hedgehog, 2 + 3 epochs", "hedgehog, 2 + 3 + 4 epochs",
+                                      "hedgehog, 2 + 3 + 4 + 1 epochs"])
         self.assertEqual(rows["hedgehog, 2 + 3 epochs"]["distillation"], {"kl_before": 2.5, "kl": 0.25})
-        # Each phase's model is tuned through its own maps.
+        # The first and the last phase's models are tuned through their own maps.
         tuned = [call for call in self.program.calls() if call[0] == "finetune"]
         self.assertEqual([words_after(call, "--adapter") for call in tuned],
-                         [words_after(first, "-o"), words_after(second, "-o")])
+                         [words_after(first, "-o"), words_after(last, "-o")])
+
+    def test_a_longer_lora_stands_beside_that_of_one_epoch(self):
+        for more in ([], ["--lora-epochs", "3"], []):
+            self.run_tool("conversion", self.folder, self.out, "--kernels", "softmax,hedgehog", *more)
+        rows = self.json("conversion")["rows"]
+        last = rows["hedgehog, 2 + 3 + 4 + 1 epochs"]
+        self.assertEqual([stage for stage in last["loss"]], ["distilled", "tuned", "tuned, 3 epochs"])
+        self.assertEqual(set(last["difference to softmax"]), {"256", "1024", "256, 3 epochs", "1024, 3 epochs"})
+        self.assertNotIn("tuned, 3 epochs", rows["hedgehog"])
+        longer = [call for call in self.program.calls() if call[0] == "finetune" and words_after(call, "--epochs") == ["3"]]
+        self.assertEqual([words_after(call, "--kernel") for call in longer], [["softmax"], ["hedgehog"]])
 
     def test_every_command_has_its_seed(self):
         self.run_tool("conversion", self.folder, self.out, "--kernels", "softmax,elu")
@@ -126,6 +140,12 @@ class VisionTest(ToolTest):
         done = self.tool("vision-experiments", "maps", self.folder, self.out, "--seeds", "1,2")
         self.assertIn("| `t2r-hh` | 50.00 % | 50.00 ± 35.36 % |", done.stdout)
         self.assertEqual(self.json("maps")["rows"]["t2r-hh"]["after"], [0.75, 0.25])
+
+    def test_only_the_named_rows_are_run_and_earlier_ones_stay(self):
+        self.run_tool("heads", "--rows", "softmax:heads=1,softmax:heads=384")
+        self.assertEqual(list(self.json("heads")["rows"]), ["softmax:heads=1", "softmax:heads=12", "softmax:heads=384"])
+        self.run_tool("heads", "--rows", "heads=96,norm=row")
+        self.assertEqual(len(self.json("heads")["rows"]), 3 + 2 + 7)
 
     def test_refuses_another_number_of_pictures_or_another_tail(self):
         self.assertEqual(self.run_tool("maps").returncode, 0)
