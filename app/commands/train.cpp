@@ -84,7 +84,7 @@ ScratchRequest request_from(const TrainOptions& options, const std::string& comm
 
 void print_outcome(const ScratchOutcome& outcome, const ScratchRequest& request, const bool json) {
   const HeldOut& held_out = outcome.training.held_out;
-  const bool predicts = request.task == ScratchTask::next_token;
+  const bool predicts = held_out.measure == HeldOutMeasure::perplexity;
   if (json) {
     const ordered_json document = {
         {"model", outcome.folder.string()},
@@ -112,7 +112,9 @@ void print_outcome(const ScratchOutcome& outcome, const ScratchRequest& request,
   else
     fmt::print(", top-1 {:.2f} % ({:.2f} for always the commonest class)", 100 * held_out.accuracy,
                100 * held_out.constant_answer);
-  if (outcome.test_accuracy) fmt::print(", test top-1 {:.2f} %", 100 * *outcome.test_accuracy);
+  if (outcome.test_accuracy)
+    fmt::print(", test top-1 {:.2f} % ({:.2f} for always the commonest class)", 100 * *outcome.test_accuracy,
+               100 * outcome.test_constant.value_or(0));
   fmt::print("\n");
   if (!kernel_info(request.kernel).exact_softmax)
     fmt::print("it runs with --model {} --kernel {}\n", outcome.folder.string(), request.kernel.text());

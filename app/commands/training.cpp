@@ -120,8 +120,10 @@ void print_outcome(const TrainingOutcome& outcome, const bool json) {
     const auto number_if = [](const bool applies, const double value) {
       return applies ? nlohmann::json(value) : nlohmann::json();
     };
-    const bool distils = before.divergence > 0, predicts = best.perplexity > 0;
-    const bool classifies = best.constant_answer > 0, fits = !distils && !predicts && !classifies;
+    const bool distils = best.measure == HeldOutMeasure::divergence;
+    const bool predicts = best.measure == HeldOutMeasure::perplexity;
+    const bool classifies = best.measure == HeldOutMeasure::accuracy;
+    const bool fits = best.measure == HeldOutMeasure::correlation;
     const bool two = classifies && outcome.adapter.classes.size() == 2;
     const nlohmann::json document = {
         {"adapter", outcome.adapter.path.string()},
@@ -151,19 +153,24 @@ void print_outcome(const TrainingOutcome& outcome, const bool json) {
   }
   fmt::print("{}: {} steps, loss {:.4f}, held-out loss {:.4f}", outcome.adapter.path.string(), outcome.steps,
              outcome.final_loss, outcome.held_out.loss);
-  const HeldOut& held_out = outcome.held_out;
-  if (held_out.accuracy > 0)
-    fmt::print(", held-out top-1 {:.2f} % ({:.2f} before; {:.2f} for always the commonest class)",
-               100 * held_out.accuracy, 100 * outcome.before.accuracy, 100 * held_out.constant_answer);
-  if (held_out.perplexity > 0)
-    fmt::print(", held-out perplexity {:.4g} ({:.4g} before)", held_out.perplexity,
-               outcome.before.perplexity);
-  if (held_out.matthews != 0 || held_out.f1 > 0)
-    fmt::print(", Matthews {:.4f}, F1 {:.4f}", held_out.matthews, held_out.f1);
-  if (held_out.pearson != 0)
-    fmt::print(", held-out Pearson {:.4f}, Spearman {:.4f}", held_out.pearson, held_out.spearman);
-  if (outcome.before.divergence > 0)
-    fmt::print(", held-out KL {:.4f} nats ({:.4f} before)", held_out.divergence, outcome.before.divergence);
+  const HeldOut &before = outcome.before, &best = outcome.held_out;
+  switch (best.measure) {
+    case HeldOutMeasure::divergence:
+      fmt::print(", held-out KL {:.4f} nats ({:.4f} before)", best.divergence, before.divergence);
+      break;
+    case HeldOutMeasure::perplexity:
+      fmt::print(", held-out perplexity {:.4g} ({:.4g} before)", best.perplexity, before.perplexity);
+      break;
+    case HeldOutMeasure::correlation:
+      fmt::print(", held-out Pearson {:.4f}, Spearman {:.4f} ({:.4f}, {:.4f} before)", best.pearson,
+                 best.spearman, before.pearson, before.spearman);
+      break;
+    case HeldOutMeasure::accuracy:
+      fmt::print(", held-out top-1 {:.2f} % ({:.2f} before; {:.2f} for always the commonest class)",
+                 100 * best.accuracy, 100 * before.accuracy, 100 * best.constant_answer);
+      if (outcome.adapter.classes.size() == 2)
+        fmt::print(", Matthews {:.4f}, F1 {:.4f}", best.matthews, best.f1);
+  }
   fmt::print("\n");
 }
 

@@ -19,18 +19,25 @@ std::atomic<bool> interrupted{false}; // NOLINT(cppcoreguidelines-avoid-non-cons
 
 void interrupt(int) { interrupted = true; }
 
+std::string measure_text(const HeldOut& held_out) {
+  switch (held_out.measure) {
+    case HeldOutMeasure::divergence: return fmt::format("KL {:.4f}", held_out.divergence);
+    case HeldOutMeasure::perplexity: return fmt::format("perplexity {:.4g}", held_out.perplexity);
+    case HeldOutMeasure::correlation:
+      return fmt::format("Pearson {:.4f}, Spearman {:.4f}", held_out.pearson, held_out.spearman);
+    case HeldOutMeasure::accuracy: break;
+  }
+  return fmt::format("top-1 {:.2f} %", 100 * held_out.accuracy);
+}
+
 // "epoch 2/5  train 120/176  loss 1.234 …".
 std::string line_of(const TrainingProgress& progress) {
   std::string text = fmt::format("{:<8} {}", progress.phase, progress_text(progress.step, progress.steps));
   if (progress.epoch > 0) text = fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs) + text;
   if (progress.loss > 0) text += fmt::format("  loss {:.4f}", progress.loss);
   const HeldOut& held_out = progress.held_out;
-  if (held_out.loss > 0) text += fmt::format("  held-out loss {:.4f}", held_out.loss);
-  if (held_out.divergence > 0) text += fmt::format("  KL {:.4f}", held_out.divergence);
-  if (held_out.perplexity > 0) text += fmt::format("  perplexity {:.4g}", held_out.perplexity);
-  if (held_out.accuracy > 0) text += fmt::format("  top-1 {:.2f} %", 100 * held_out.accuracy);
-  if (held_out.pearson != 0)
-    text += fmt::format("  Pearson {:.4f}, Spearman {:.4f}", held_out.pearson, held_out.spearman);
+  if (held_out.loss > 0)
+    text += fmt::format("  held-out loss {:.4f}  {}", held_out.loss, measure_text(held_out));
   if (progress.items_per_second > 0) text += fmt::format("  {:.1f} items/s", progress.items_per_second);
   if (progress.seconds_left > 0) text += fmt::format("  {} left", duration_text(progress.seconds_left));
   return text;

@@ -288,6 +288,9 @@ TrainingRequest training_request(const Document& document, const TrainingForm& f
   TrainingRequest request;
   if (form.kind == TrainingKind::finetune) request = FinetuneRequest{};
   TrainingPlan plan = form.plan(form.kind, training_data(document));
+  if (form.kind == TrainingKind::finetune) // what is hidden may still have a value
+    for (const TrainingOption* option : form_options())
+      if (!option->is_of(objective_of(training_data(document), plan))) plan.erase(option->key);
   plan.set("data", data_of(document, plan, form.kind));
   plan.set("validation", paths_in(plan.get<std::string>("validation")));
   set_options(request, plan);

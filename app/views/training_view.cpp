@@ -53,12 +53,26 @@ LinesPanel::Line held_out_line(const TrainingReport& report, double HeldOut::*nu
   return line;
 }
 
+HeldOutMeasure measure_of(const TrainingReport& report) {
+  return report.held_out.empty() ? report.outcome.held_out.measure : report.held_out.front().measure;
+}
+
+const char* loss_name(const HeldOutMeasure measure) {
+  switch (measure) {
+    case HeldOutMeasure::divergence: return "soft cross-entropy (nats)";
+    case HeldOutMeasure::correlation: return "mean squared error (standardised labels)";
+    case HeldOutMeasure::perplexity:
+    case HeldOutMeasure::accuracy: break;
+  }
+  return "cross-entropy (nats)";
+}
+
 LinesPanel loss_panel(const TrainingReport& report) {
   const Smoothing smoothing = smoothing_of(report.curves);
   LinesPanel panel;
   panel.title = "Loss";
   panel.x_label = smoothing.x_label;
-  panel.y_label = report.kind == TrainingKind::distill ? "soft cross-entropy (nats)" : "cross-entropy (nats)";
+  panel.y_label = loss_name(measure_of(report));
   panel.lines.push_back({.name = "training",
                          .x = report.curves.steps(),
                          .y = smoothed(report.curves.loss(), smoothing.points),
@@ -97,29 +111,33 @@ LinesPanel layers_panel(const TrainingReport& report) {
   return panel;
 }
 
-// What a fine-tuning measures on held-out data.
+// How the measure of a training is shown.
 struct Measure {
   const char* title; // of the plot
   const char* name;
   const char* at_start; // of a sentence
   double HeldOut::*number;
-  bool share; // from 0 to 1, shown in per cent
+  bool share = false; // from 0 to 1, shown in per cent
+  const char* unit = "";
 
   std::string text(const HeldOut& held_out) const {
-    return share ? percent_text(held_out.*number) : number_text(held_out.*number);
+    return (share ? percent_text(held_out.*number) : number_text(held_out.*number)) + unit;
   }
 };
 
-Measure measure_of(const std::vector<HeldOut>& held_out) {
-  if (std::ranges::any_of(held_out, [](const HeldOut& each) { return each.perplexity > 0; }))
-    return {"Perplexity", "perplexity", "Perplexity", &HeldOut::perplexity, false};
-  if (std::ranges::any_of(held_out, [](const HeldOut& each) { return each.pearson != 0; }))
-    return {"Correlation", "Pearson correlation", "Pearson correlation", &HeldOut::pearson, false};
+Measure shown_measure(const HeldOutMeasure measure) {
+  switch (measure) {
+    case HeldOutMeasure::divergence: return {"KL", "KL", "KL", &HeldOut::divergence, false, " nats"};
+    case HeldOutMeasure::perplexity: return {"Perplexity", "perplexity", "Perplexity", &HeldOut::perplexity};
+    case HeldOutMeasure::correlation:
+      return {"Correlation", "Pearson correlation", "Pearson correlation", &HeldOut::pearson};
+    case HeldOutMeasure::accuracy: break;
+  }
   return {"Accuracy", "top-1", "Top-1", &HeldOut::accuracy, true};
 }
 
 LinesPanel measure_panel(const TrainingReport& report) {
-  const Measure measure = measure_of(report.held_out);
+  const Measure measure = shown_measure(measure_of(report));
   const double factor = measure.share ? 100 : 1;
   LinesPanel panel;
   panel.title = measure.title;
@@ -135,10 +153,8 @@ LinesPanel measure_panel(const TrainingReport& report) {
   return panel;
 }
 
-std::string held_out_text(const TrainingReport& report, const HeldOut& held_out) {
-  if (report.kind == TrainingKind::distill)
-    return fmt::format("held-out KL {} nats", number_text(held_out.divergence));
-  const Measure measure = measure_of(report.held_out);
+std::string held_out_text(const HeldOut& held_out) {
+  const Measure measure = shown_measure(held_out.measure);
   return fmt::format("held-out {} {}", measure.name, measure.text(held_out));
 }
 
@@ -210,7 +226,7 @@ std::string training_progress_text(const TrainingReport& report) {
     text += fmt::format(", {} items/s", number_text(progress.items_per_second));
   if (report.active() && progress.seconds_left > 0)
     text += fmt::format(", {} left", duration_text(progress.seconds_left));
-  if (!report.held_out.empty()) text += ", " + held_out_text(report, report.held_out.back());
+  if (!report.held_out.empty()) text += ", " + held_out_text(report.held_out.back());
   return text;
 }
 
@@ -219,7 +235,7 @@ std::string training_gain_text(const TrainingReport& report) {
   const HeldOut &before = report.outcome.before, &after = report.outcome.held_out;
   const std::string numbers =
       fmt::format("KL {} → {} nats", number_text(before.divergence), number_text(after.divergence));
-  const Measure measure = measure_of({before, after});
+  const Measure measure = shown_measure(after.measure);
   const std::string gain =
       report.kind != TrainingKind::distill
           ? fmt::format("{} {} → {}", measure.at_start, measure.text(before), measure.text(after)) +

@@ -105,10 +105,12 @@ TEST(TrainingResult, SaysWhatWasGainedAndWhereItIs) {
   report.outcome.held_out.constant_answer = 0.625;
   EXPECT_EQ(training_gain_text(report),
             "Top-1 50 % → 75 % (62.5 % for always the commonest class) in 1:05 min");
+  report.outcome.held_out.measure = HeldOutMeasure::correlation;
   report.outcome.before.pearson = 0.25;
   report.outcome.held_out.pearson = 0.5;
   report.outcome.held_out.constant_answer = 0;
   EXPECT_EQ(training_gain_text(report), "Pearson correlation 0.25 → 0.5 in 1:05 min");
+  report.outcome.held_out.measure = HeldOutMeasure::perplexity;
   report.outcome.before.perplexity = 40;
   report.outcome.held_out.perplexity = 20;
   EXPECT_EQ(training_gain_text(report), "Perplexity 40 → 20 in 1:05 min");

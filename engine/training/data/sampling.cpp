@@ -60,8 +60,7 @@ std::vector<Items> cut(const Items& items, const int size) {
   return batches;
 }
 
-std::vector<Items> cut_by_length(Items items, const int size,
-                                 const std::function<std::int64_t(std::int64_t item)>& length) {
+std::vector<Items> cut_by_length(Items items, const int size, const ItemLength& length) {
   std::ranges::stable_sort(items, {}, length);
   return cut(items, size);
 }

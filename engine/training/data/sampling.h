@@ -35,7 +35,7 @@ ItemSplit split_items(std::int64_t count, double share, std::uint64_t key);
 // Batches of `size` in the given order; the last may have fewer.
 std::vector<Items> cut(const Items& items, int size);
 // Batches of items of similar length, the shortest first, which need little padding.
-std::vector<Items> cut_by_length(Items items, int size,
-                                 const std::function<std::int64_t(std::int64_t item)>& length);
+using ItemLength = std::function<std::int64_t(std::int64_t item)>;
+std::vector<Items> cut_by_length(Items items, int size, const ItemLength& length);
 
 } // namespace hydrascope::training

@@ -130,6 +130,7 @@ private:
     HeldOut held_out = task_.validate();
     if (group_ == nullptr && stop_.stop_requested()) return;
     held_out.step = state_.step;
+    held_out.measure = task_.measure();
     state_.validation_due = false;
     if (state_.step > 0) {
       record_validation(held_out, epoch_ends());
@@ -196,6 +197,8 @@ private:
     optimizer_.restore(checkpoint.moments, checkpoint.step, file_.string());
     for (auto& [name, value] : checkpoint.best_parameters) value = value.to(device_);
     state_ = std::move(checkpoint);
+    state_.before.measure = state_.best.measure = task_.measure(); // not stored in checkpoints
+    for (HeldOut& held_out : state_.validations) held_out.measure = task_.measure();
   }
 
   // The changed parameters; one that never had a gradient is as in the base.

@@ -56,6 +56,7 @@ public:
   virtual at::Tensor loss(std::int64_t step, const Gradients& gradients) = 0;
   // Measures on the whole held-out data; several processes measure a part each and sum.
   virtual HeldOut validate() = 0;
+  virtual HeldOutMeasure measure() const = 0; // what validate() measures; the loop stores it in the result
   virtual double merit(const HeldOut& held_out) const = 0; // higher is better
   // By merit, and for equal merit by the loss.
   bool is_better(const HeldOut& one, const HeldOut& other) const;

@@ -31,8 +31,6 @@ std::vector<TrainingOption> make_training_options() {
   using Check = PerTraining<NumberCheck>;
   using Ranges = PerTraining<FieldRange>;
   using Papers = PerTraining<double>;
-  // Of a table a decoder learns the answers to prompts, which the form does not offer.
-  const PerTraining<ShownFor> of_labels(ShownFor::any_model, ShownFor::encoders);
   std::vector<TrainingOption> options = {
       {.key = "data",
        .flags = "--data",
@@ -194,7 +192,6 @@ std::vector<TrainingOption> make_training_options() {
        .access = field(TextColumn{}),
        .help = Help("column of *.tsv files, from 1", "tables: column of the text, from 1"),
        .check = Check(not_negative, positive),
-       .shown_for = of_labels,
        .advanced = PerTraining<bool>(true, false),
        .label = "Text column",
        .tooltip = Help("Of tables, from 1; empty: whole lines.\nCoLA: 4. MRPC: 4.",
@@ -206,10 +203,10 @@ std::vector<TrainingOption> make_training_options() {
        .flags = "--pair-column",
        .section = Section::table,
        .access = field(PairColumn{}),
+       .objectives = {Objective::classification, Objective::regression},
        .help = Help("*.tsv files: column of the second text (0: none)",
                     "tables: column of the second text (0: none)"),
        .check = not_negative,
-       .shown_for = of_labels,
        .advanced = true,
        .label = "Second-text column",
        .tooltip = "Of tables, from 1; empty: none. MRPC: 5.",
@@ -219,9 +216,9 @@ std::vector<TrainingOption> make_training_options() {
        .flags = "--label-column",
        .section = Section::table,
        .access = field([](OfFinetuning auto& request) -> auto& { return request.columns.label; }),
+       .objectives = {Objective::classification, Objective::regression},
        .help = "tables: column of the label",
        .check = positive,
-       .shown_for = of_labels,
        .label = "Label column",
        .tooltip = "CoLA: 2. MRPC: 1.",
        .range = FieldRange{1, 999},
@@ -231,7 +228,6 @@ std::vector<TrainingOption> make_training_options() {
        .section = Section::table,
        .access = field([](auto& request) -> auto& { return request.header; }),
        .help = Help("skip the first line of *.tsv files", "tables: skip the first line"),
-       .shown_for = of_labels,
        .advanced = true,
        .label = "first line is a header",
        .tooltip = "The first line of tables is skipped"},
@@ -239,11 +235,11 @@ std::vector<TrainingOption> make_training_options() {
        .flags = "--chunk",
        .section = Section::items,
        .access = field([](auto& request) -> auto& { return request.chunk; }),
+       .objectives = {Objective::next_token},
        .help = Help("plain texts: join lines and cut them to this many tokens, or 16-256: to random lengths "
                     "(decoders: 256)",
                     "decoders: cut running text to this many tokens, or 16-256: to random lengths (256); "
                     "prompts and answers to at most so many"),
-       .shown_for = PerTraining<ShownFor>(ShownFor::any_model, ShownFor::decoders),
        .advanced = PerTraining<bool>(true, false),
        .label = "Split",
        .tooltip =

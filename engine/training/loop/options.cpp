@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/training/loop/option_fields.h"
+
 namespace hydrascope {
 namespace {
 
@@ -97,6 +99,10 @@ bool TrainingOption::applies(const TrainingKind kind, const InputKind input) con
   return applies(kind);
 }
 
+bool TrainingOption::is_of(const Objective objective) const {
+  return objectives.empty() || std::ranges::find(objectives, objective) != objectives.end();
+}
+
 std::string TrainingOption::name() const {
   std::string_view all = flags;
   all.remove_prefix(all.find("--"));
@@ -152,6 +158,14 @@ void set_options(TrainingRequest& request, const OptionValues& values) {
       option.access.set(request, values.value(option.key));
 }
 
+Objective objective_of(const TrainingData data, const OptionValues& values) {
+  if (data.next_token) return Objective::next_token;
+  const OptionValue* const chosen = values.contains("objective") ? &values.value("objective") : nullptr;
+  const bool numbers =
+      chosen != nullptr && std::get<std::string>(*chosen) == objective_text(Objective::regression);
+  return numbers ? Objective::regression : Objective::classification;
+}
+
 OptionValues default_values(const TrainingKind kind, const TrainingData data) {
   if (data.next_token && kind == TrainingKind::finetune) return option_values(next_token_request());
   OptionValues values = option_values(default_request(kind));
@@ -178,12 +192,15 @@ OptionValues papers_values(const TrainingKind kind, const InputKind input, const
 
 std::vector<const TrainingOption*> shown_options(const TrainingKind kind, const TrainingData data,
                                                  const OptionValues& values) {
-  const ShownFor other = data.next_token ? ShownFor::encoders : ShownFor::decoders;
+  const bool tunes = kind == TrainingKind::finetune;
+  const Objective objective = objective_of(data, values);
   std::vector<const TrainingOption*> shown;
-  for (const TrainingOption* option : form_options())
-    if (option->applies(kind, data.input) && option->shown_for.of(kind, data.input) != other &&
-        has_effect(*option, values))
+  for (const TrainingOption* option : form_options()) {
+    const bool of_table = option->section == OptionSection::table;
+    const bool of_objective = !tunes || (option->is_of(objective) && !(of_table && data.next_token));
+    if (option->applies(kind, data.input) && of_objective && has_effect(*option, values))
       shown.push_back(option);
+  }
   sort_by_group(shown, kind, data.input);
   return shown;
 }

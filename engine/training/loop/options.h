@@ -64,9 +64,6 @@ struct NumberCheck {
   double least = 0, most = 0; // within
 };
 
-// Of trainings on texts: whether the form shows an option for decoders, for other models, or for both.
-enum class ShownFor { any_model, decoders, encoders };
-
 // The numbers that the form's field accepts.
 struct FieldRange {
   double least = 0, most = 0;
@@ -85,12 +82,14 @@ struct TrainingOption {
   const char* flags;    // "--learning-rate,--lr"; "!--no-flip": a flag that sets false
   OptionSection section;
   OptionAccess access;
+  // The fine-tuning objectives that have this option; empty: all. The others refuse it, and the form hides
+  // it.
+  std::vector<Objective> objectives = {};
   PerTraining<const char*> help = "";
   PerTraining<NumberCheck> check = {};
   bool required = false;
   // Written into every stored command; others only if they are not 0, empty or unset.
   bool always = false;
-  PerTraining<ShownFor> shown_for = ShownFor::any_model;
   PerTraining<bool> advanced = false;    // rarely changed: last in its group, and folded away in the form
   std::vector<const char*> choices = {}; // of a text: all that it can be, beside empty; none: any text
   std::string_view only_with = "";       // key of a number; if that is 0, this option has no effect
@@ -105,6 +104,7 @@ struct TrainingOption {
 
   bool applies(TrainingKind kind) const { return access.applies[static_cast<std::size_t>(kind)]; }
   bool applies(TrainingKind kind, InputKind input) const; // and to this kind of input
+  bool is_of(Objective objective) const;                  // of fine-tuning
   bool in_form() const { return *label != '\0'; }
   std::string name() const; // "--learning-rate"
 };
@@ -127,6 +127,7 @@ public:
   void set(std::string_view key, OptionValue value) {
     values_.insert_or_assign(std::string(key), std::move(value));
   }
+  void erase(std::string_view key) { values_.erase(std::string(key)); }
   bool contains(std::string_view key) const { return values_.contains(key); }
   // Throw std::out_of_range; get also std::bad_variant_access.
   const OptionValue& value(std::string_view key) const { return values_.at(std::string(key)); }
@@ -156,6 +157,9 @@ struct TrainingData {
   bool next_token = false;
 };
 
+// The objective of a fine-tuning in the form.
+Objective objective_of(TrainingData data, const OptionValues& values);
+
 // The values that a training has where none are given, on the command line and in the form: the papers'
 // numbers; decoders are fine-tuned as next_token_request() says and distilled in two epochs (Hedgehog paper,
 // B.5).
@@ -165,7 +169,7 @@ OptionValues default_values(TrainingKind kind, TrainingData data);
 OptionValues papers_values(TrainingKind kind, InputKind input, bool next_token = false);
 
 // The fields of the form for these data and values, from top to bottom: by group, those that are rarely
-// changed last.
+// changed last. For decoders the form has no table options: it does not offer prompts and answers.
 std::vector<const TrainingOption*> shown_options(TrainingKind kind, TrainingData data,
                                                  const OptionValues& values);
 

@@ -28,8 +28,12 @@ namespace training {
 class ProcessGroup;
 }
 
+// What a training measures on held-out data beside its loss.
+enum class HeldOutMeasure { divergence, perplexity, accuracy, correlation };
+
 // The result of a validation on held-out data; 0 for what does not apply.
 struct HeldOut {
+  HeldOutMeasure measure = HeldOutMeasure::accuracy;
   std::int64_t step = 0; // after so many steps
   double loss = 0;
   double perplexity = 0;      // next-token training: exp of the loss

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -91,13 +90,10 @@ public:
     const Autocast autocast(placement_.device, products_);
     ClassCounts counts(data_->plan().classes.size());
     double loss = 0;
-    Items all(static_cast<std::size_t>(data_->items(Part::held_out)));
-    std::iota(all.begin(), all.end(), std::int64_t{0});
     const auto length = [&](const std::int64_t item) { return data_->length(Part::held_out, item); };
-    for (const Items& whole : cut_by_length(std::move(all), settings_.batch, length)) {
-      if (settings_.group == nullptr && stop_.stop_requested()) break;
+    visit_held_out(data_->items(Part::held_out), length, [&](const Items& whole) {
       const auto items = own_share(whole, settings_.group);
-      if (items.empty()) continue;
+      if (items.empty()) return;
       const LabelledBatch batch = data_->batch(Part::held_out, items, 0);
       const at::Tensor logits = model.logits(batch.hidden, batch.input, first_);
       const at::Tensor labels = labels_of(Part::held_out, items);
@@ -111,7 +107,7 @@ public:
         const std::int64_t best = std::llround(*numbers++);
         counts.add(data_->label(Part::held_out, item), std::span(&best, 1));
       }
-    }
+    });
     combine(counts, loss);
     HeldOut held_out;
     held_out.loss = loss / static_cast<double>(std::max<std::int64_t>(1, counts.items));
@@ -124,6 +120,7 @@ public:
     return held_out;
   }
 
+  HeldOutMeasure measure() const override { return HeldOutMeasure::accuracy; }
   // Of two classes one is often rare: a constant answer then has a high accuracy, but no correlation.
   double merit(const HeldOut& held_out) const override {
     return data_->plan().classes.size() == 2 ? held_out.matthews : held_out.accuracy;

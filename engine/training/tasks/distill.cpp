@@ -127,6 +127,7 @@ public:
     return held_out;
   }
 
+  HeldOutMeasure measure() const override { return HeldOutMeasure::divergence; }
   double merit(const HeldOut& held_out) const override { return -held_out.loss; }
 
   // The loss of the heads that share a key/value head depends on their maps alone, so each such group (every

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "engine/training/loop/autocast.h"
 #include "engine/training/loop/optimizer.h"
 #include "engine/training/loop/option_fields.h"
+#include "engine/training/loop/options.h"
 #include "engine/training/loop/trained_parameters.h"
 #include "engine/training/tasks/finetuning.h"
 
@@ -41,25 +43,11 @@ TrainedParts checked_parts(const FinetuneRequest& request, const PreparedModel& 
 
 // Options that some objectives alone have.
 void check_options(const FinetuneRequest& request, const Objective objective) {
-  using enum Objective;
-  struct Option {
-    bool given;
-    const char* name;
-    std::vector<Objective> objectives;
-  };
-  for (const Option& option :
-       {Option{!request.classes.empty(), "--classes", {classification}},
-        Option{!request.labels.empty(), "--labels", {classification}},
-        Option{request.mixup > 0, "--mixup", {classification}},
-        Option{request.patch_dropout > 0, "--patch-dropout", {classification}},
-        Option{request.distillation_alpha > 0, "--distillation-alpha", {classification}},
-        Option{request.distillation_hidden > 0, "--distillation-hidden", {classification}},
-        Option{request.columns.pair > 0, "--pair-column", {classification, regression}},
-        Option{request.answer_column > 0, "--answer-column", {next_token}},
-        Option{request.prompt_template != FinetuneRequest{}.prompt_template, "--template", {next_token}},
-        Option{request.chunk.most > 0, "--chunk", {next_token}}})
-    if (option.given && std::ranges::find(option.objectives, objective) == option.objectives.end())
-      throw UsageError(option.name, fmt::format("is not for --objective {}", objective_text(objective)),
+  const OptionValues values = option_values(request), defaults = option_values(FinetuneRequest{});
+  for (const TrainingOption& option : training_options())
+    if (option.applies(TrainingKind::finetune) && !option.is_of(objective) &&
+        values.value(option.key) != defaults.value(option.key))
+      throw UsageError(option.name(), fmt::format("is not for --objective {}", objective_text(objective)),
                        "leave it out");
 }
 
@@ -98,6 +86,17 @@ NamedTensors FinetuneTask::constant_weights() const {
 
 RunnableModel FinetuneTask::runnable_with(const NamedTensors& parameters, const ClassPlan& plan) const {
   return runnable(prepared_, weights_of(parameters), plan);
+}
+
+// Several processes stop together, after a step.
+void FinetuneTask::visit_held_out(const std::int64_t count, const ItemLength& length,
+                                  const std::function<void(const Items& batch)>& work) const {
+  Items all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  for (const Items& batch : cut_by_length(std::move(all), settings_.batch, length)) {
+    if (settings_.group == nullptr && stop_.stop_requested()) return;
+    work(batch);
+  }
 }
 
 std::string FinetuneTask::low_rank_text() const {

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "engine/run/run.h"
+#include "engine/training/data/sampling.h"
 #include "engine/training/loop/loop.h"
 #include "engine/training/loop/prepared_model.h"
 #include "engine/training/loop/trained_parameters.h"
@@ -41,6 +43,10 @@ protected:
   NamedTensors constant_weights() const;
   // The model with these parameters and the classifier of `plan`.
   RunnableModel runnable_with(const NamedTensors& parameters, const ClassPlan& plan) const;
+  // Calls `work` with batches of the held-out items 0 … count − 1, of similar length, until a stop is
+  // requested.
+  void visit_held_out(std::int64_t count, const ItemLength& length,
+                      const std::function<void(const Items& batch)>& work) const;
   // " by updates of rank 8, alpha 16"; empty without low-rank updates.
   std::string low_rank_text() const;
   // What an adapter's record says whatever the objective. `stored`: its tensors; `data`: a summary of them.

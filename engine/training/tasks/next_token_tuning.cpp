@@ -76,11 +76,10 @@ public:
     const auto scored = static_cast<double>(data_.scored(Part::held_out, all));
     const auto length = [&](const std::int64_t item) { return data_.length(Part::held_out, item); };
     at::Tensor sum = at::zeros({1}, at::TensorOptions(at::kDouble).device(placement_.device));
-    for (const Items& whole : cut_by_length(std::move(all), settings_.batch, length)) {
-      if (settings_.group == nullptr && stop_.stop_requested()) break;
+    visit_held_out(data_.items(Part::held_out), length, [&](const Items& whole) {
       for (const Items& part : own_parts(whole, settings_))
         sum += loss_of(model, data_.batch(Part::held_out, part), scored, 0, nullptr);
-    }
+    });
     HeldOut held_out;
     held_out.loss = sum.item<double>();
     sum_over(settings_.group, std::span(&held_out.loss, 1));
@@ -88,6 +87,7 @@ public:
     return held_out;
   }
 
+  HeldOutMeasure measure() const override { return HeldOutMeasure::perplexity; }
   double merit(const HeldOut& held_out) const override { return -held_out.loss; }
 
   std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {

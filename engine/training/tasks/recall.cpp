@@ -121,6 +121,7 @@ public:
   }
 
   HeldOut validate() override { return held_out(validation_, {}); }
+  HeldOutMeasure measure() const override { return HeldOutMeasure::accuracy; }
   double merit(const HeldOut& held_out) const override { return -held_out.loss; }
   void describe(const std::vector<double>&, TrainingProgress&) const override {}
   std::optional<AdapterRecord> record(const Checkpoint&, const HeldOut&) const override {

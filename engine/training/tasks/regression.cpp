@@ -1,7 +1,6 @@
 // Fine-tuning to the numbers that label texts or pairs of texts.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -104,17 +103,14 @@ public:
     const auto count = static_cast<std::size_t>(data_->items(Part::held_out));
     // Each process fills in those of its items; the rest stays 0.
     std::vector<double> outputs(count), labels(count);
-    std::vector<std::int64_t> all(count);
-    std::iota(all.begin(), all.end(), std::int64_t{0});
     const auto length = [&](const std::int64_t item) { return data_->length(Part::held_out, item); };
-    for (const auto& whole : cut_by_length(std::move(all), settings_.batch, length)) {
-      if (settings_.group == nullptr && stop_.stop_requested()) break;
+    visit_held_out(data_->items(Part::held_out), length, [&](const Items& whole) {
       const auto items = own_share(whole, settings_.group);
-      if (items.empty()) continue;
+      if (items.empty()) return;
       const at::Tensor read = standardised_outputs(model, Part::held_out, items, 0).to(at::kCPU, at::kDouble);
       for (std::size_t i = 0; i < items.size(); ++i)
         outputs[static_cast<std::size_t>(items[i])] = read.const_data_ptr<double>()[i];
-    }
+    });
     if (settings_.group != nullptr) sum_over(settings_.group, outputs);
     double squares = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -128,6 +124,7 @@ public:
     return held_out;
   }
 
+  HeldOutMeasure measure() const override { return HeldOutMeasure::correlation; }
   // As GLUE has it of STS-B (Wang et al. 2019, section 2.2).
   double merit(const HeldOut& held_out) const override { return (held_out.pearson + held_out.spearman) / 2; }
 

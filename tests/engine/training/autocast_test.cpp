@@ -71,6 +71,7 @@ public:
     return loss.detach().to(at::kDouble).view(1);
   }
   HeldOut validate() override { return {.loss = leaves_.at("weight").sum().item<double>()}; }
+  HeldOutMeasure measure() const override { return HeldOutMeasure::accuracy; }
   double merit(const HeldOut& held_out) const override { return -held_out.loss; }
   void describe(const std::vector<double>&, TrainingProgress&) const override {}
   std::optional<training::AdapterRecord> record(const training::Checkpoint&, const HeldOut&) const override {
