@@ -48,12 +48,8 @@ std::string parameters_text(const MapFacts& facts) {
                      facts.trained == facts.parameters ? std::string("all") : std::to_string(facts.trained));
 }
 
-// Names of maps are letters, digits, - and _.
 int only_name_letters(ImGuiInputTextCallbackData* data) {
-  const ImWchar letter = data->EventChar;
-  const bool fits = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-                    (letter >= '0' && letter <= '9') || letter == '-' || letter == '_';
-  return fits ? 0 : 1;
+  return is_name_letter(data->EventChar) || data->EventChar == '-' ? 0 : 1;
 }
 
 class OwnKernelPanel final : public Panel {

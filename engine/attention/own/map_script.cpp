@@ -1,167 +1,37 @@
 #include "engine/attention/own/map_script.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <exception>
 #include <functional>
 #include <list>
 #include <map>
 #include <mutex>
-#include <numbers>
 #include <optional>
-#include <regex>
 #include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/aminmax.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/eye.h>
-#include <ATen/ops/isfinite.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/record_function.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <pthread.h>
-#include <torch/csrc/jit/api/compilation_unit.h>
-#include <torch/csrc/jit/api/function_impl.h>
-#include <torch/csrc/jit/frontend/error_report.h>
-#include <torch/csrc/jit/frontend/resolver.h>
-#include <torch/csrc/jit/frontend/sugared_value.h>
-#include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
 #include "engine/attention/interface/parameters.h"
 #include "engine/attention/own/allocation_limit.h"
-#include "engine/attention/own/allowed_operators.h"
+#include "engine/attention/own/map_compiler.h"
+#include "engine/attention/own/value_checks.h"
 #include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {
 
 namespace jit = torch::jit;
-
-// ---- Names: torch, math and torch.nn.functional, as Python has them
-
-std::shared_ptr<jit::SugaredValue> constant(jit::GraphFunction& function, const jit::IValue& value) {
-  return std::make_shared<jit::SimpleValue>(function.graph()->insertConstant(value));
-}
-
-std::optional<double> number_named(const std::string& name) {
-  if (name == "pi") return std::numbers::pi;
-  if (name == "e") return std::numbers::e;
-  if (name == "inf") return std::numeric_limits<double>::infinity();
-  if (name == "nan") return std::numeric_limits<double>::quiet_NaN();
-  return std::nullopt;
-}
-
-class NnModule;
-
-// `torch`, `math` or `torch.nn.functional`: constants, types, and LibTorch's operators.
-class OperatorModule : public jit::SugaredValue {
-public:
-  std::string kind() const override { return "module"; }
-  std::shared_ptr<jit::SugaredValue> attr(const jit::SourceRange& place, jit::GraphFunction& function,
-                                          const std::string& name) override;
-};
-
-class NnModule final : public jit::SugaredValue {
-public:
-  std::string kind() const override { return "module torch.nn"; }
-  std::shared_ptr<jit::SugaredValue> attr(const jit::SourceRange& place, jit::GraphFunction&,
-                                          const std::string& name) override {
-    if (name == "functional") return std::make_shared<OperatorModule>();
-    // NOLINTNEXTLINE(misc-throw-by-value-catch-by-reference,bugprone-exception-copy-constructor-throws)
-    throw jit::ErrorReport(place) << "torch.nn." << name << " is not known here, only torch.nn.functional is";
-  }
-};
-
-std::shared_ptr<jit::SugaredValue> OperatorModule::attr(const jit::SourceRange& place,
-                                                        jit::GraphFunction& function,
-                                                        const std::string& name) {
-  if (const auto number = number_named(name)) return constant(function, *number);
-  if (name == "nn") return std::make_shared<NnModule>();
-  for (const auto& [known, type] : {std::pair{"float32", at::kFloat}, std::pair{"float64", at::kDouble},
-                                    std::pair{"int64", at::kLong}, std::pair{"bool", at::kBool}})
-    if (name == known) return constant(function, static_cast<std::int64_t>(type));
-  // Refused here and not after: the compiler runs operators on constants.
-  if (const std::string why = why_not_allowed(name); !why.empty())
-    // NOLINTNEXTLINE(misc-throw-by-value-catch-by-reference,bugprone-exception-copy-constructor-throws)
-    throw jit::ErrorReport(place) << why;
-  return std::make_shared<jit::BuiltinFunction>(c10::Symbol::fromQualString("aten::" + name), std::nullopt);
-}
-
-class Names final : public jit::Resolver {
-public:
-  std::shared_ptr<jit::SugaredValue> resolveValue(const std::string& name, jit::GraphFunction&,
-                                                  const jit::SourceRange&) override {
-    const bool known = name == "torch" || name == "math" || name == "F";
-    return known ? std::make_shared<OperatorModule>() : nullptr;
-  }
-  jit::TypePtr resolveType(const std::string&, const jit::SourceRange&) override { return nullptr; }
-};
-
-// ---- Messages
-
-// The first line (or, of a traceback, the last one) that a message of TorchScript names; 0 if it names none.
-int line_in(const std::string& message, const bool last) {
-  static const std::regex pattern(R"re(File "<string>", line (\d+))re");
-  int line = 0;
-  for (std::sregex_iterator at(message.begin(), message.end(), pattern), end; at != end; ++at) {
-    line = whole_number((*at)[1].str()).value_or(0);
-    if (!last) break;
-  }
-  return line;
-}
-
-void replace_all(std::string& text, const std::string& what, const std::string& by) {
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
-    text.replace(at, what.size(), by);
-}
-
-// What the compiler says, in one line: "there is no torch.expp; near it: torch.exp, torch.exp2".
-std::string compiler_reason(const std::string& message) {
-  std::string reason;
-  std::vector<std::string> near;
-  for (const std::string_view line : split(message, '\n')) {
-    const std::string_view words = trimmed(line, " \t:");
-    if (words.empty()) continue;
-    if (words.starts_with("File ") || words.starts_with("The original call")) break;
-    if (reason.empty())
-      reason = words;
-    else if (words.starts_with("aten::") && !words.ends_with('_'))
-      near.emplace_back(words);
-    else if (!words.starts_with("Here are some") && near.empty())
-      reason += fmt::format(" {}", words);
-  }
-  constexpr std::string_view unknown = "Unknown builtin op: ";
-  if (reason.starts_with(unknown))
-    reason = fmt::format("there is no {}", trimmed(std::string_view(reason).substr(unknown.size()), " ."));
-  if (reason.ends_with(" here")) reason.resize(reason.size() - std::string(" here").size());
-  constexpr std::string_view wrong_arguments = "Arguments for call are not valid";
-  constexpr std::size_t shown = 3;
-  if (near.size() > shown) near.resize(shown);
-  if (reason.starts_with(wrong_arguments))
-    reason = fmt::format("the arguments do not fit; it takes {}", fmt::join(near, " or "));
-  else if (!near.empty())
-    reason += fmt::format("; near it: {}", fmt::join(near, ", "));
-  replace_all(reason, "aten::", "torch.");
-  return reason;
-}
-
-// What the interpreter says, after its traceback.
-std::string interpreter_reason(const std::string& message) {
-  const std::size_t start = message.rfind("\nRuntimeError: ");
-  std::string reason = start == std::string::npos ? message : message.substr(message.find(": ", start) + 2);
-  reason = reason.substr(0, reason.find("\nException raised from")); // LibTorch's own stack
-  reason = std::string(trimmed(reason));
-  return reason.substr(0, reason.find('\n'));
-}
 
 std::string shape_text(const at::Tensor& x) { return fmt::format("({})", fmt::join(x.sizes().vec(), ",")); }
 
@@ -220,88 +90,6 @@ at::Tensor start_of(const MapParameter& parameter, const std::string& name, cons
   return identity;
 }
 
-// ---- The line at fault: a rerun, observing each operator
-
-struct Fault {
-  const std::string* script = nullptr; // null: nothing is looked for
-  std::string first_not_finite;        // operator
-  int line_not_finite = 0;
-  int last_line = 0;
-};
-Fault& fault_of_this_thread() {
-  thread_local Fault fault;
-  return fault;
-}
-
-std::unique_ptr<at::ObserverContext> before_operator(const at::RecordFunction&) { return nullptr; }
-
-void after_operator(const at::RecordFunction& operation, at::ObserverContext*) {
-  Fault& fault = fault_of_this_thread();
-  if (fault.script == nullptr) return;
-  const at::DisableRecordFunctionGuard no_recursion;
-  int line = 0;
-  for (const jit::StackEntry& entry : jit::currentCallstack()) // the innermost first
-    if (line == 0) line = line_of(entry.range, *fault.script);
-  if (line > 0) fault.last_line = line;
-  if (!fault.first_not_finite.empty()) return;
-  for (const c10::IValue& output : operation.outputs()) {
-    if (!output.isTensor() || !output.toTensor().defined() || !output.toTensor().is_floating_point())
-      continue;
-    if (at::isfinite(output.toTensor()).all().item<bool>()) continue;
-    fault.first_not_finite = python_name(operation.name());
-    fault.line_not_finite = line;
-  }
-}
-
-// Runs `work` on a thread with room for the compiler, whose depth grows with that of brackets and signs.
-void on_deep_stack(std::function<void()> work) {
-  constexpr std::size_t bytes = std::size_t{512} << 20; // of addresses; memory is taken as it is used
-  struct Task {
-    std::function<void()> work;
-    std::exception_ptr error;
-  } task{std::move(work), nullptr};
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, bytes);
-  pthread_t thread{};
-  const int failure = pthread_create(
-      &thread, &attributes,
-      [](void* argument) -> void* {
-        Task& own = *static_cast<Task*>(argument);
-        try {
-          own.work();
-        } catch (...) {
-          own.error = std::current_exception();
-        }
-        return nullptr;
-      },
-      &task);
-  pthread_attr_destroy(&attributes);
-  if (failure != 0) throw Error("phi", "no thread could be started to compile it", "close other programs");
-  pthread_join(thread, nullptr);
-  if (task.error) std::rethrow_exception(task.error);
-}
-
-class FaultSearch {
-public:
-  explicit FaultSearch(const MapSource& source)
-      : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(before_operator, after_operator)
-                                               .needsOutputs(true)
-                                               .scopes({at::RecordScope::FUNCTION}))) {
-    fault_of_this_thread() = {};
-    fault_of_this_thread().script = &source.script;
-  }
-  ~FaultSearch() {
-    fault_of_this_thread().script = nullptr;
-    at::removeCallback(handle_);
-  }
-  FaultSearch(const FaultSearch&) = delete;
-  FaultSearch& operator=(const FaultSearch&) = delete;
-
-private:
-  at::CallbackHandle handle_;
-};
-
 // A few tokens, for trying a source: values of either sign.
 at::Tensor trial(const std::int64_t heads, const std::int64_t tokens, const std::int64_t head_width) {
   return at::sin(at::arange(heads * tokens * head_width, at::kFloat) * 1.7)
@@ -310,73 +98,15 @@ at::Tensor trial(const std::int64_t heads, const std::int64_t tokens, const std:
 
 constexpr std::size_t least_limit = std::size_t{256} << 20;
 
-struct Range {
-  double least = 0, most = 0;
-};
-
-Range range_of(const at::Tensor& x) {
-  const at::NoGradGuard no_gradients;
-  const auto [least, most] = at::aminmax(x.detach());
-  return {least.item<double>(), most.item<double>()}; // NaN if there is one
-}
-
-// Throws SourceError unless y, computed from x, are numbers where x is.
-void check_kind(const MapSource& source, const at::Tensor& y, const at::Tensor& x) {
-  if (!y.is_floating_point())
-    throw SourceError(source.name, 0,
-                      fmt::format("it returns {}, not numbers like those of its input; write y.to(x.dtype)",
-                                  c10::toString(y.scalar_type())));
-  if (y.device() != x.device())
-    throw SourceError(
-        source.name, 0,
-        fmt::format("it returns a tensor on {}, its input is on {}", y.device().str(), x.device().str()));
-}
-
-// Throws SourceError unless y, computed from x, is finite and has no negative entry that is not allowed.
-// `again` computes it once more.
-template <typename Again>
-void check_values(const MapSource& source, const at::Tensor& y, const at::Tensor& x, const Again& again) {
-  if (!y.is_cpu()) return; // reading a number would wait for the device
-  const Range range = range_of(y);
-  const bool finite = source.logarithm ? range.most < std::numeric_limits<double>::infinity()
-                                       : std::isfinite(range.least) && std::isfinite(range.most);
-  const bool negative = !source.negative_features && !source.logarithm && range.least < 0 &&
-                        (source.form == MapSource::Form::normalised ||
-                         (source.form == MapSource::Form::score && source.divided_by_sums));
-  if (finite && !negative) return;
-  const Range input = range_of(x);
-  if (!std::isfinite(input.least) || !std::isfinite(input.most)) return; // the source is not at fault
-  {
-    const FaultSearch search(source);
-    const at::NoGradGuard no_gradients;
-    again();
-  }
-  const Fault& fault = fault_of_this_thread();
-  if (finite)
-    throw SourceError(
-        source.name, fault.last_line,
-        fmt::format("a feature is {:.3g}, and negative ones can make negative weights; set signed = "
-                    "True to allow them, or \"features\" if no product of features is negative",
-                    range.least));
-  throw SourceError(
-      source.name, fault.line_not_finite,
-      fmt::format("{} gives infinite numbers or NaN, where the input lies between {:.3g} and {:.3g}",
-                  fault.first_not_finite.empty() ? "it" : fault.first_not_finite, input.least, input.most));
-}
-
 } // namespace
 
 struct MapScript::Compiled {
-  struct Function {
-    jit::Code code;
-    std::vector<std::string> parameters;
-  };
-  std::map<std::string, Function> functions; // phi, phi_k, score
+  std::map<std::string, CompiledFunction> functions; // phi, phi_k, score
   mutable std::mutex mutex;
   mutable std::map<std::pair<std::int64_t, std::int64_t>, std::optional<SourceError>> problems; // by H, d
   mutable std::map<std::int64_t, std::int64_t> widths;                                          // by d
 
-  at::Tensor run(const MapSource& source, const Function& function, const jit::Stack& arguments,
+  at::Tensor run(const MapSource& source, const CompiledFunction& function, const jit::Stack& arguments,
                  const std::size_t bytes) const {
     const AllocationLimit limit(bytes);
     try {
@@ -398,32 +128,7 @@ struct MapScript::Compiled {
 };
 
 MapScript::MapScript(const MapSource& source) : source_(source), compiled_(std::make_unique<Compiled>()) {
-  on_deep_stack([this] { compile(); });
-}
-
-void MapScript::compile() {
-  const auto unit = std::make_shared<jit::CompilationUnit>();
-  try {
-    check_texts(source_);
-    unit->define(std::nullopt, source_.script, std::make_shared<Names>(), nullptr);
-  } catch (const SourceError&) {
-    throw;
-  } catch (const std::exception& error) {
-    const std::string message = error.what();
-    throw SourceError(source_.name, line_in(message, false), compiler_reason(message));
-  }
-  for (const MapSource::Function& function : source_.functions) {
-    check_size(source_, unit->get_function(function.name));
-    const auto graph = jit::toGraphFunction(unit->get_function(function.name)).graph()->copy();
-    jit::Inline(*graph);
-    check_operators(*graph, source_);
-    if (function.name != "phi" && function.name != "phi_k" && function.name != "score") continue;
-    if (graph->outputs().size() != 1 ||
-        !graph->outputs().front()->type()->isSubtypeOf(*c10::TensorType::get()))
-      throw SourceError(source_.name, 0, fmt::format("{} does not return a tensor", function.name));
-    compiled_->functions.emplace(function.name,
-                                 Compiled::Function{jit::Code(graph, function.name), function.parameters});
-  }
+  compiled_->functions = compile(source);
 }
 
 MapScript::~MapScript() = default;
@@ -457,7 +162,7 @@ std::shared_ptr<const MapScript> MapScript::of(const MapSource& source) {
 at::Tensor MapScript::map(const Side side, const at::Tensor& x, const Positions& positions,
                           const KernelParameters& parameters, const HeadShape& heads) const {
   const bool own_key_map = side == Side::key && source_.function("phi_k") != nullptr;
-  const Compiled::Function& function = compiled_->functions.at(own_key_map ? "phi_k" : "phi");
+  const CompiledFunction& function = compiled_->functions.at(own_key_map ? "phi_k" : "phi");
   const std::string prefix = source_.shared ? "" : side == Side::query ? "query." : "key.";
   jit::Stack arguments{x};
   for (const std::string& name : function.parameters) {
@@ -482,7 +187,7 @@ at::Tensor MapScript::map(const Side side, const at::Tensor& x, const Positions&
 
 at::Tensor MapScript::score(const at::Tensor& q, const at::Tensor& k,
                             const KernelParameters& parameters) const {
-  const Compiled::Function& function = compiled_->functions.at("score");
+  const CompiledFunction& function = compiled_->functions.at("score");
   jit::Stack arguments{q, k};
   for (const std::string& name : function.parameters)
     arguments.emplace_back(parameter("", name, q.size(1), {q.size(1), q.size(3)}, parameters, q));

@@ -56,7 +56,6 @@ public:
 private:
   struct Compiled;
   explicit MapScript(const MapSource& source);
-  void compile();
   void try_out(std::int64_t heads, std::int64_t head_width) const; // throws what problem() gives
   std::vector<std::string> prefixes() const;                       // of the sides whose parameters differ
   std::int64_t heads_with(const std::string& prefix, const HeadShape& shape) const;

@@ -74,6 +74,9 @@ struct MapSource {
   bool positional() const { return takes("i") || takes("n"); }
 };
 
+// An ASCII letter, a digit or _, as names in sources have them; names of sources may hold - as well.
+bool is_name_letter(char32_t letter);
+
 // Reads settings, parameters and functions' heads; the functions' bodies are not looked at. Throws
 // SourceError.
 MapSource parse_map_source(const std::string& name, const std::string& text);
@@ -84,9 +87,8 @@ KernelInfo info_of(const MapSource& source);
 // ---- Known sources: texts that kernel specs refer to as NAME@HASH, HASH the first 16 digits of the text's
 // SHA-256. They are never forgotten, so that a spec is a small value and means the same for ever.
 
-// Remembers a source and returns its kernel `phi:map=NAME@HASH`. Letters of the name other than A–Z, a–z,
-// 0–9,
-// - and _ become _. Throws SourceError for what parse_map_source() refuses.
+// Remembers a source and returns its kernel `phi:map=NAME@HASH`. What the name may not hold becomes _. Throws
+// SourceError for what parse_map_source() refuses.
 KernelSpec kernel_of_source(const std::string& name, const std::string& text);
 // The source of a kernel `phi`, the default one without `map`. Throws UsageError if it is not known.
 const MapSource& source_of(const KernelSpec& spec);
