@@ -10,7 +10,6 @@
 #include <utf8proc.h>
 
 namespace hydrascope {
-namespace {} // namespace
 
 std::string_view trimmed(std::string_view text, std::string_view blanks) {
   const std::size_t first = text.find_first_not_of(blanks);
