@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
+#include <cstdlib>
 #include <limits>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -13,22 +12,20 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/base/jpeg.h"
 #include "engine/base/paths.h"
+#include "engine/base/picture_memory.h"
+#include "engine/base/pnm.h"
 #include "engine/base/text.h"
 
+#define STBI_NO_STDIO
+#include <stb_image.h>
 #if defined(__GNUC__)
   #pragma GCC diagnostic push
   #pragma GCC diagnostic ignored "-Wconversion"
   #pragma GCC diagnostic ignored "-Wsign-conversion"
-  #pragma GCC diagnostic ignored "-Wshadow"
-  #pragma GCC diagnostic ignored "-Wextra"
   #pragma GCC diagnostic ignored "-Wunused-function"
 #endif
-#define STBI_NO_HDR
-#define STBI_NO_PIC
-#define STBI_NO_STDIO
-#define STB_IMAGE_IMPLEMENTATION
-#include <stb_image.h>
 #define STB_IMAGE_WRITE_STATIC
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #include <stb_image_write.h>
@@ -39,23 +36,10 @@
 namespace hydrascope {
 namespace {
 
-// Larger pictures (1 GiB of RGB) are rejected before decoding.
-constexpr std::int64_t largest_pixels = std::int64_t{1} << 28;
 constexpr std::uintmax_t most_picture_bytes = std::uintmax_t{1} << 30;
 const char* const formats = "use a PNG, JPEG, BMP, GIF, PSD, TGA or PNM picture";
 
-struct FreeImage {
-  void operator()(stbi_uc* pixels) const { stbi_image_free(pixels); }
-};
-
 using Bytes = std::span<const std::uint8_t>;
-
-std::uint32_t number(Bytes bytes, bool little_endian) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    value = (value << 8) | bytes[little_endian ? bytes.size() - 1 - i : i];
-  return value;
-}
 
 bool begins_with(Bytes bytes, std::string_view text) {
   return bytes.size() >= text.size() &&
@@ -70,53 +54,58 @@ std::string format_name(Bytes bytes) {
   return "picture";
 }
 
-// The orientation (tag 0x0112) in the first directory of a TIFF block.
-int orientation_of_tiff(Bytes tiff) {
-  if (tiff.size() < 8) return 1;
-  const bool little = tiff[0] == 'I';
-  const std::size_t directory = number(tiff.subspan(4, 4), little);
-  if (directory > tiff.size() - 2) return 1;
-  const std::size_t entries = number(tiff.subspan(directory, 2), little);
-  for (std::size_t i = 0; i < entries; ++i) {
-    const std::size_t at = directory + 2 + 12 * i;
-    if (at + 12 > tiff.size()) return 1;
-    if (number(tiff.subspan(at, 2), little) != 0x0112) continue;
-    const auto value = static_cast<int>(number(tiff.subspan(at + 8, 2), little));
-    return value >= 1 && value <= 8 ? value : 1;
-  }
-  return 1;
-}
-
-} // namespace
-
-Image decode_image(std::span<const std::uint8_t> bytes, const std::string& subject) {
-  if (bytes.empty()) throw ForeignFile(subject, "is empty", formats);
-  if (bytes.size() > std::size_t{std::numeric_limits<int>::max()})
-    throw Error(subject, "is larger than 2 GB", "use a smaller picture");
+Image decode_by_stb(const Bytes bytes, const std::string& subject, const std::int64_t most_pixels) {
+  const auto fail = [&](const std::string& reason) {
+    throw BrokenFile(subject, "unreadable or truncated " + format_name(bytes) + reason, "fetch it again");
+  };
+  constexpr std::size_t more = std::size_t{1} << 20;
+  PictureMemory memory(2 * bytes.size() + more);
   const int size = static_cast<int>(bytes.size());
   int width = 0;
   int height = 0;
   int channels = 0;
-  if (stbi_info_from_memory(bytes.data(), size, &width, &height, &channels) == 0)
-    throw ForeignFile(subject, "is not a picture that can be read", formats);
-  if (std::int64_t{width} * height > largest_pixels)
-    throw Error(subject, "is " + std::to_string(width) + " by " + std::to_string(height) + " pixels",
-                "use a picture of at most 268 megapixels");
-  const std::unique_ptr<stbi_uc, FreeImage> pixels(
-      stbi_load_from_memory(bytes.data(), size, &width, &height, &channels, 3));
-  if (!pixels) {
-    // stb's reason is empty for a file that ends too early.
-    const char* failure = stbi_failure_reason();
-    const std::string reason =
-        failure == nullptr || *failure == '\0' ? "" : std::string(" (") + failure + ")";
-    throw BrokenFile(subject, "unreadable or truncated " + format_name(bytes) + reason, "fetch it again");
+  try {
+    if (stbi_info_from_memory(bytes.data(), size, &width, &height, &channels) == 0)
+      throw ForeignFile(subject, "is not a picture that can be read", formats);
+    // A BMP whose first row is the upper one has a negative height here.
+    const std::int64_t rows = std::abs(std::int64_t{height});
+    if (width < 1 || rows < 1) fail(fmt::format(" ({} by {} pixels)", width, height));
+    check_pixels(width, rows, most_pixels, subject);
+    // Coefficients and four channels of 16 bits take at most 16 bytes a pixel; a JPEG's sides are rounded up.
+    constexpr std::int64_t bytes_of_pixel = 16, block = 32;
+    memory.set_most(static_cast<std::size_t>(bytes_of_pixel * (width + block) * (rows + block)) +
+                    2 * bytes.size() + more);
+    const stbi_uc* const rgb = stbi_load_from_memory(bytes.data(), size, &width, &height, &channels, 3);
+    if (rgb != nullptr) return {width, height, {rgb, rgb + std::int64_t{3} * width * height}};
+  } catch (const PictureFault&) {
+    fail("");
   }
-  Image image;
-  image.width = width;
-  image.height = height;
-  image.rgb.assign(pixels.get(), pixels.get() + std::size_t{3} * static_cast<std::size_t>(width) *
-                                                    static_cast<std::size_t>(height));
-  return upright(image, exif_orientation(bytes));
+  // stb's reason is empty for a file that ends too early, and of a PNG not safe to read while others are
+  // decoded.
+  const char* const failure = format_name(bytes) == "PNG" ? nullptr : stbi_failure_reason();
+  fail(failure == nullptr || *failure == '\0' ? "" : fmt::format(" ({})", failure));
+  return {};
+}
+
+} // namespace
+
+void check_pixels(const std::int64_t width, const std::int64_t height, const std::int64_t most,
+                  const std::string& subject) {
+  if (width * height > most)
+    throw Error(subject, fmt::format("is {} by {} pixels", width, height),
+                fmt::format("use a picture of at most {} megapixels", most / 1'000'000));
+}
+
+Image decode_image(std::span<const std::uint8_t> bytes, const std::string& subject,
+                   const std::int64_t most_pixels) {
+  if (bytes.empty()) throw ForeignFile(subject, "is empty", formats);
+  if (bytes.size() > std::size_t{std::numeric_limits<int>::max()})
+    throw Error(subject, "is larger than 2 GB", "use a smaller picture");
+  if (is_pnm(bytes)) return decode_pnm(bytes, subject, most_pixels);
+  // stb_image writes beyond its own memory there.
+  if (is_jpeg(bytes) && !has_sound_huffman_tables(bytes))
+    throw BrokenFile(subject, "a Huffman table of the JPEG has more than 256 codes", "fetch it again");
+  return upright(decode_by_stb(bytes, subject, most_pixels), exif_orientation(bytes));
 }
 
 std::span<const std::string_view> picture_endings() {
@@ -156,21 +145,6 @@ std::string encode_png(const Image& image) {
       },
       &bytes, image.width, image.height, 3, image.rgb.data(), image.width * 3);
   return bytes;
-}
-
-int exif_orientation(Bytes file) {
-  if (file.size() < 4 || file[0] != 0xFF || file[1] != 0xD8) return 1;
-  std::size_t at = 2;
-  while (at + 4 <= file.size() && file[at] == 0xFF) {
-    const std::uint8_t marker = file[at + 1];
-    const std::size_t length = number(file.subspan(at + 2, 2), false);
-    if (marker == 0xDA || length < 2 || at + 2 + length > file.size()) return 1; // the image data start
-    const Bytes segment = file.subspan(at + 4, length - 2);
-    if (marker == 0xE1 && begins_with(segment, std::string_view("Exif\0\0", 6)))
-      return orientation_of_tiff(segment.subspan(6));
-    at += 2 + length;
-  }
-  return 1;
 }
 
 Image upright(const Image& image, int orientation) {

@@ -16,11 +16,16 @@ struct Image {
   std::vector<std::uint8_t> rgb; // 3 · width · height, row-major, top row first
 };
 
-// Reads PNG, JPEG, BMP, GIF (first frame), PSD, TGA, PNM by stb_image; grey becomes RGB, alpha is dropped
-// (as PIL's convert("RGB") does), and a JPEG's EXIF orientation is applied (as transformers' load_image
-// does). Throws Error (missing, no regular file, above 1 GiB), ForeignFile, BrokenFile that name `subject`.
+// Reads PNG, JPEG, BMP, GIF (first frame), PSD, TGA by stb_image, and binary PNM; grey becomes RGB, alpha is
+// dropped (as PIL's convert("RGB") does), and a JPEG's EXIF orientation is applied (as transformers'
+// load_image does). Throws Error (missing, no regular file, a file above 1 GiB, more pixels than
+// `most_pixels`), ForeignFile, BrokenFile that name `subject`.
 Image load_image(const std::filesystem::path& file);
-Image decode_image(std::span<const std::uint8_t> bytes, const std::string& subject);
+Image decode_image(std::span<const std::uint8_t> bytes, const std::string& subject,
+                   std::int64_t most_pixels = std::int64_t{1} << 28);
+
+// Throws Error for a picture of more than `most` pixels.
+void check_pixels(std::int64_t width, std::int64_t height, std::int64_t most, const std::string& subject);
 
 // The endings of the formats that load_image() reads: ".png", ".jpg", …
 std::span<const std::string_view> picture_endings();
@@ -30,8 +35,6 @@ bool has_picture_ending(const std::filesystem::path& file);
 // The bytes of a PNG file.
 std::string encode_png(const Image& image);
 
-// The orientation (1…8) in a JPEG's EXIF block; 1 (upright) where there is none or it cannot be read.
-int exif_orientation(std::span<const std::uint8_t> file);
 // Turns and mirrors a picture of this EXIF orientation upright; returned as it is for any other number than
 // 2…8.
 Image upright(const Image& image, int orientation);

@@ -11,7 +11,9 @@
 
 #include "engine/base/error.h"
 #include "engine/base/image.h"
+#include "engine/base/jpeg.h"
 #include "engine/base/paths.h"
+#include "engine/base/picture_memory.h"
 #include "engine/base/safetensors.h"
 #include "tests/support/checkout.h"
 
@@ -122,6 +124,82 @@ TEST(Exif, CutOffBlocksAreHarmless) {
     const int orientation = exif_orientation(part);
     EXPECT_TRUE(orientation == 1 || orientation == 6);
   }
+}
+
+TEST(Jpeg, TablesOfMoreCodesThanThereAreAreRefused) {
+  const std::filesystem::path seed = test::source_folder() / "tests/fuzz/seeds/image/jpeg-huffman-overflow";
+  EXPECT_THROW(load_image(seed), BrokenFile);
+  const std::string file = read_text_file(images / "pictures" / "rotated.jpg");
+  std::vector<std::uint8_t> bytes(file.begin(), file.end());
+  EXPECT_TRUE(has_sound_huffman_tables(bytes));
+  const std::vector<std::uint8_t> table{0xff, 0xc4, 0, 3, 0, 200, 57}; // cut off after two of its counts
+  std::vector<std::uint8_t> behind = bytes;
+  behind.insert(behind.end(), table.begin(), table.end());
+  EXPECT_TRUE(has_sound_huffman_tables(behind)); // a film behind the picture, for example
+  bytes.resize(bytes.size() - 2);                // before the end of the image, after its scan
+  bytes.insert(bytes.end(), table.begin(), table.end());
+  EXPECT_FALSE(has_sound_huffman_tables(bytes));
+  bytes.back() = 56;
+  EXPECT_TRUE(has_sound_huffman_tables(bytes));
+  const std::vector<std::uint8_t> sound{0xff, 0xfb, 0x90, 0xff, 0xc4, 0, 3, 0, 255, 255};
+  EXPECT_THROW(decode_image(sound, "x.mp3"), ForeignFile);
+}
+
+// Inputs that tools/fuzz found, and their neighbours.
+TEST(Image, EachBadInputIsReadOrRefused) {
+  int refused = 0, read = 0;
+  for (const auto& seed :
+       std::filesystem::directory_iterator(test::source_folder() / "tests/fuzz/seeds/image"))
+    try {
+      EXPECT_GT(load_image(seed.path()).width, 0) << seed.path();
+      ++read;
+    } catch (const Error&) {
+      ++refused;
+    }
+  EXPECT_GE(refused, 4);
+  EXPECT_GE(read, 12);
+}
+
+TEST(Image, AChunkThatAnnouncesAGigabyteTakesNoMemory) {
+  EXPECT_THROW(load_image(test::source_folder() / "tests/fuzz/seeds/image/png-chunk-of-1-gib"), BrokenFile);
+  PictureMemory memory(1000);
+  EXPECT_EQ(PictureMemory::allocate(1001), nullptr);
+  void* const taken = PictureMemory::allocate(1000);
+  EXPECT_EQ(PictureMemory::reallocate(taken, 1001), nullptr); // `taken` is freed with the memory
+  memory.set_most(1001);
+  PictureMemory::release(PictureMemory::allocate(1001));
+}
+
+TEST(Image, AnEmptyPictureIsRefused) {
+  using namespace std::string_literals;
+  const std::string gif = "GIF89a\0\0\1\0\0\0\0,\0\0\0\0\0\0\1\0\0\2\0;"s;
+  EXPECT_THROW(decode_image({reinterpret_cast<const std::uint8_t*>(gif.data()), gif.size()}, "x.gif"), Error);
+}
+
+Image pnm(const std::string& bytes) {
+  return decode_image({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, "x.pnm");
+}
+
+TEST(Pnm, NumbersOfEverySizeBecomeBytes) {
+  using namespace std::string_literals;
+  const Image colours = pnm("P6 # two pixels\n2 1\n255\n\x01\x02\x03\xff\x80\x00"s);
+  EXPECT_EQ(colours.width, 2);
+  EXPECT_EQ(colours.rgb, (std::vector<std::uint8_t>{1, 2, 3, 255, 128, 0}));
+  EXPECT_EQ(pnm("P5\n1 2\n15\n\x0f\x05"s).rgb, (std::vector<std::uint8_t>{255, 255, 255, 85, 85, 85}));
+  EXPECT_EQ(pnm("P5 1 2 65535 \x80\x80\x01\x00"s).rgb, (std::vector<std::uint8_t>{128, 128, 128, 1, 1, 1}));
+}
+
+TEST(Pnm, WhatIsMissingOrTooLargeIsSaid) {
+  for (const char* const bad :
+       {"P6\n2 2\n255\nabcdefghijk", "P5\n2\n", "P5\n0 2\n255\n", "P5\n2 2\n65536\nabcdefgh",
+        "P5\n99999999999999999999 2\n255\n", "P6\n1 1\n255"})
+    EXPECT_THROW(pnm(bad), BrokenFile) << bad;
+  try {
+    pnm("P6\n2 2\n255\nabcdefghijk");
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("11 bytes of 12"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(pnm("P5\n16000000 16000000\n255\n"), Error);
 }
 
 // The golden files hold the bytes of Pillow 13, which resizes the rows first where that is less work; older
