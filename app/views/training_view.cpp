@@ -113,10 +113,10 @@ LinesPanel layers_panel(const TrainingReport& report) {
 
 // How the measure of a training is shown.
 struct Measure {
-  const char* title; // of the plot
-  const char* name;
-  const char* at_start; // of a sentence
-  double HeldOut::*number;
+  const char* title = ""; // of the plot
+  const char* name = "";
+  const char* at_start = ""; // of a sentence
+  double HeldOut::*number = &HeldOut::accuracy;
   bool share = false; // from 0 to 1, shown in per cent
   const char* unit = "";
 

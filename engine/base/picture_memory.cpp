@@ -15,6 +15,7 @@ PictureMemory*& current() {
 
 PictureMemory::PictureMemory(const std::size_t most) : most_(most), before_(std::exchange(current(), this)) {}
 
+// NOLINTBEGIN(cppcoreguidelines-no-malloc): stb_image wants what realloc() does
 PictureMemory::~PictureMemory() {
   current() = before_;
   for (void* const memory : taken_) std::free(memory);
@@ -40,5 +41,6 @@ void* PictureMemory::reallocate(void* const memory, const std::size_t bytes) {
 void PictureMemory::release(void* const memory) {
   if (current()->taken_.erase(memory) > 0) std::free(memory); // stb_image frees some memory twice
 }
+// NOLINTEND(cppcoreguidelines-no-malloc)
 
 } // namespace hydrascope

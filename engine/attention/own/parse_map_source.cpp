@@ -315,8 +315,9 @@ bool MapSource::takes(const std::string_view argument) const {
   });
 }
 
-bool is_name_letter(const char32_t c) {
-  return (c >= U'a' && c <= U'z') || (c >= U'A' && c <= U'Z') || (c >= U'0' && c <= U'9') || c == U'_';
+bool is_name_letter(const char32_t letter) {
+  return (letter >= U'a' && letter <= U'z') || (letter >= U'A' && letter <= U'Z') ||
+         (letter >= U'0' && letter <= U'9') || letter == U'_';
 }
 
 MapSource parse_map_source(const std::string& name, const std::string& text) {
