@@ -12,8 +12,8 @@ APT_WINDOW=(libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev li
 CLANG_FORMAT=clang-format-14
 CLANG_TIDY=clang-tidy-22
 CLANG_FUZZ=clang-14
-APT_TESTS=("$CLANG_FORMAT" "$CLANG_TIDY" "$CLANG_FUZZ" libclang-rt-14-dev libgtest-dev libgmock-dev libbenchmark-dev xvfb xauth xclip weston
-  poppler-utils librsvg2-bin)
+APT_TESTS=("$CLANG_FORMAT" "$CLANG_TIDY" "$CLANG_FUZZ" libclang-rt-14-dev libgtest-dev libgmock-dev libbenchmark-dev
+  xvfb xauth xclip weston poppler-utils librsvg2-bin)
 
 # … and for tools/package and its check.
 APT_PACKAGE=(patchelf bc x11-utils)

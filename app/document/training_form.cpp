@@ -288,9 +288,11 @@ TrainingRequest training_request(const Document& document, const TrainingForm& f
   TrainingRequest request;
   if (form.kind == TrainingKind::finetune) request = FinetuneRequest{};
   TrainingPlan plan = form.plan(form.kind, training_data(document));
-  if (form.kind == TrainingKind::finetune) // what is hidden may still have a value
+  if (form.kind == TrainingKind::finetune) { // what is hidden may still have a value
+    const Objective objective = objective_of(training_data(document), plan);
     for (const TrainingOption* option : form_options())
-      if (!option->is_of(objective_of(training_data(document), plan))) plan.erase(option->key);
+      if (!option->is_of(objective)) plan.erase(option->key);
+  }
   plan.set("data", data_of(document, plan, form.kind));
   plan.set("validation", paths_in(plan.get<std::string>("validation")));
   set_options(request, plan);

@@ -18,6 +18,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* const record_again = "record it again with tools/capture.py (docs/captures.md)";
 constexpr std::int64_t most_layers = 10'000;
 constexpr std::int64_t most_extent = std::int64_t{1} << 20;
 // What a mask adds to scores that do not count is at least as low.

@@ -13,9 +13,6 @@
 
 namespace hydrascope {
 
-// The remedy for a capture that does not fit together.
-constexpr const char* const record_again = "record it again with tools/capture.py (docs/captures.md)";
-
 // Index and name of a tensor layers.INDEX.NAME.
 std::optional<std::pair<std::int64_t, std::string_view>> layer_tensor(std::string_view name);
 

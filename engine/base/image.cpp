@@ -55,8 +55,8 @@ std::string format_name(Bytes bytes) {
 }
 
 Image decode_by_stb(const Bytes bytes, const std::string& subject, const std::int64_t most_pixels) {
-  const auto fail = [&](const std::string& reason) {
-    throw BrokenFile(subject, "unreadable or truncated " + format_name(bytes) + reason, "fetch it again");
+  const auto broken = [&](const std::string& reason) {
+    return BrokenFile(subject, "unreadable or truncated " + format_name(bytes) + reason, "fetch it again");
   };
   constexpr std::size_t more = std::size_t{1} << 20;
   PictureMemory memory(2 * bytes.size() + more);
@@ -69,7 +69,7 @@ Image decode_by_stb(const Bytes bytes, const std::string& subject, const std::in
       throw ForeignFile(subject, "is not a picture that can be read", formats);
     // A BMP whose first row is the upper one has a negative height here.
     const std::int64_t rows = std::abs(std::int64_t{height});
-    if (width < 1 || rows < 1) fail(fmt::format(" ({} by {} pixels)", width, height));
+    if (width < 1 || rows < 1) throw broken(fmt::format(" ({} by {} pixels)", width, height));
     check_pixels(width, rows, most_pixels, subject);
     // Coefficients and four channels of 16 bits take at most 16 bytes a pixel; a JPEG's sides are rounded up.
     constexpr std::int64_t bytes_of_pixel = 16, block = 32;
@@ -78,13 +78,12 @@ Image decode_by_stb(const Bytes bytes, const std::string& subject, const std::in
     const stbi_uc* const rgb = stbi_load_from_memory(bytes.data(), size, &width, &height, &channels, 3);
     if (rgb != nullptr) return {width, height, {rgb, rgb + std::int64_t{3} * width * height}};
   } catch (const PictureFault&) {
-    fail("");
+    throw broken("");
   }
   // stb's reason is empty for a file that ends too early, and of a PNG not safe to read while others are
   // decoded.
   const char* const failure = format_name(bytes) == "PNG" ? nullptr : stbi_failure_reason();
-  fail(failure == nullptr || *failure == '\0' ? "" : fmt::format(" ({})", failure));
-  return {};
+  throw broken(failure == nullptr || *failure == '\0' ? "" : fmt::format(" ({})", failure));
 }
 
 } // namespace
