@@ -24,6 +24,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#include "engine/base/process.h"
 #include "tests/support/fake_device_memory.h"
 
 namespace hydrascope::test {
@@ -223,7 +224,9 @@ public:
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex) const override { return 0; }
 };
 
+// LibTorch differentiates on one accelerator alone, and takes this one before a GPU.
 const bool hooks_registered = [] {
+  if (environment("HYDRASCOPE_DEVICE").starts_with("cuda")) return false;
   static Hooks hooks;
   c10::register_privateuse1_backend("fake");
   at::RegisterPrivateUse1HooksInterface(&hooks);

@@ -11,7 +11,8 @@
 
 namespace hydrascope::test {
 
-// The device, registered when the program starts.
+// The device, registered when the program starts, unless HYDRASCOPE_DEVICE names a GPU: LibTorch takes
+// gradients on one accelerator alone.
 c10::Device fake_device();
 
 // What the host has asked of the device. A wait blocks the host until the device is idle: a number that is

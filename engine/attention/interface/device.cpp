@@ -78,6 +78,7 @@ void load_fused_kernels(Loaded& loaded) {
   }
   loaded.plugin = plugin;
   loaded.status.fused_kernels = true;
+  loaded.status.fused_kernels_reason.clear();
 }
 
 // `driver` is the library.

@@ -113,7 +113,7 @@ TEST_F(Attend, WithoutWeightsOnlyTheOutputIsWritten) {
   write({{"q", input.q}, {"k", input.k}, {"v", input.v}});
   attend_file(request);
   EXPECT_EQ(SafetensorsFile::open(request.output).tensors().size(), 1U);
-  EXPECT_TRUE(at::equal(result("output"), make_kernel(request.kernel)->run(input, {}).out));
+  EXPECT_LT(relative_error(result("output"), make_kernel(request.kernel)->run(input, {}).out), 1e-6);
 }
 
 TEST_F(Attend, BadInputIsNamed) {

@@ -6,6 +6,7 @@
 #include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
 #include "engine/attention/own/map_source.h"
+#include "tests/support/devices.h"
 
 namespace hydrascope {
 namespace {
@@ -40,7 +41,7 @@ TEST(KernelSupportTest, SaysWhatTheDeviceCannot) {
   LayerShape elsewhere = photograph;
   elsewhere.device = "cuda";
   EXPECT_EQ(why_unsupported({"softmax", {}}, elsewhere).empty(), cuda_status().available);
-  elsewhere.device = "fake:0"; // of the tests
+  elsewhere.device = test::accelerator().str();
   EXPECT_EQ(why_unsupported({"softmax", {}}, elsewhere), "");
   elsewhere.device = "quantum";
   EXPECT_TRUE(says({"softmax", {}}, elsewhere, "there is no device"));

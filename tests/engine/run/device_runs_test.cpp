@@ -1,4 +1,4 @@
-// Runs on the fake device against the same runs on the CPU: every quantity of every architecture, adapters,
+// Runs on an accelerator against the same runs on the CPU: every quantity of every architecture, adapters,
 // hidden tokens and muted heads, and how often a run waits for the device.
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,7 @@
 #include "tests/engine/run/fake_model.h"
 #include "tests/engine/run/read_result.h"
 #include "tests/support/checkout.h"
-#include "tests/support/fake_device.h"
+#include "tests/support/devices.h"
 
 namespace hydrascope {
 namespace {
@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 
 constexpr double tolerance = 1e-4; // of the largest number: fused on the CPU, composed on the device
 
-Placement on_device() { return {test::fake_device(), c10::kFloat}; }
+Placement on_device() { return {test::accelerator(), c10::kFloat}; }
 
 // Compares the results of two runs and counts the comparisons.
 class Comparison {
@@ -92,7 +92,7 @@ public:
     EXPECT_EQ(device_.target, host_.target);
     same(device_.target_value, host_.target_value, "target");
     if (host_.whole) same(device_.whole->similarity, host_.whole->similarity, "similarity");
-    EXPECT_EQ(device_.device, test::fake_device().str());
+    EXPECT_EQ(device_.device, test::accelerator().str());
     EXPECT_EQ(host_.device, "cpu");
   }
 
@@ -301,7 +301,7 @@ TEST(RunOnDevice, ComputesInBfloat16) {
   RunRequest request = request_for("vit", "hydra-cosine");
   request.quantities = {LogitsKey{}};
   Runner runner;
-  const auto device = runner.run_in({test::fake_device(), c10::kBFloat16}, request);
+  const auto device = runner.run_in({test::accelerator(), c10::kBFloat16}, request);
   EXPECT_EQ(device->dtype, "bfloat16");
   request.execution.dtype = "bfloat16";
   const auto host = runner.run(request);

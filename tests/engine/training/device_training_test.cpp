@@ -1,4 +1,4 @@
-// Training on the fake device: every kind gives the losses and parameters of the CPU, goes on bit for bit
+// Training on an accelerator: every kind gives the losses and parameters of the CPU, goes on bit for bit
 // from a checkpoint, waits for the device once or a few times a step, and survives a device whose memory runs
 // out.
 #include <algorithm>
@@ -21,6 +21,7 @@
 #include "engine/training/tasks/evaluate.h"
 #include "engine/training/tasks/recall.h"
 #include "tests/engine/training/toy.h"
+#include "tests/support/devices.h"
 #include "tests/support/fake_device.h"
 
 namespace hydrascope {
@@ -32,7 +33,7 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 using testing::ToyFolder;
 
-const std::string the_device = "fake:0";
+std::string the_device() { return test::accelerator().str(); }
 
 // A training: its settings can be changed before it runs.
 struct Training {
@@ -221,7 +222,7 @@ void measure(double& largest, const double one, const double other, const double
 }
 
 TEST_P(TrainingOnDevice, GivesTheLossesAndParametersOfTheCpu) {
-  const Result host = result_on("cpu", GetParam()), device = result_on(the_device, GetParam());
+  const Result host = result_on("cpu", GetParam()), device = result_on(the_device(), GetParam());
   double losses = 0, validations = 0, parameters = 0;
   ASSERT_EQ(device.outcome.curve.size(), host.outcome.curve.size());
   for (std::size_t i = 0; i < host.outcome.curve.size(); ++i)
@@ -270,8 +271,8 @@ Result interrupted(const Kind& kind, const std::string& first, const std::string
 }
 
 TEST_P(TrainingOnDevice, GoesOnBitForBit) {
-  const Result whole = result_on(the_device, GetParam());
-  const Result resumed = interrupted(GetParam(), the_device, the_device);
+  const Result whole = result_on(the_device(), GetParam());
+  const Result resumed = interrupted(GetParam(), the_device(), the_device());
   EXPECT_EQ(resumed.outcome.curve, whole.outcome.curve);
   EXPECT_EQ(resumed.outcome.held_out.loss, whole.outcome.held_out.loss);
   EXPECT_EQ(resumed.parameters, whole.parameters);
@@ -279,8 +280,8 @@ TEST_P(TrainingOnDevice, GoesOnBitForBit) {
 
 TEST_P(TrainingOnDevice, GoesOnFromACheckpointOfTheCpu) {
   const Result whole = result_on("cpu", GetParam());
-  for (const auto& [first, second] : {std::pair<std::string, std::string>{"cpu", the_device},
-                                      std::pair<std::string, std::string>{the_device, "cpu"}}) {
+  for (const auto& [first, second] : {std::pair<std::string, std::string>{"cpu", the_device()},
+                                      std::pair<std::string, std::string>{the_device(), "cpu"}}) {
     const Result resumed = interrupted(GetParam(), first, second);
     double losses = 0;
     ASSERT_EQ(resumed.outcome.curve.size(), whole.outcome.curve.size());
@@ -293,9 +294,10 @@ TEST_P(TrainingOnDevice, GoesOnFromACheckpointOfTheCpu) {
 // ---- Waits ------------------------------------------------------------------------------------------------
 
 TEST_P(TrainingOnDevice, WaitsForTheDeviceAFewTimesAStep) {
+  if (test::accelerator() != test::fake_device()) GTEST_SKIP() << "only the fake device counts waits";
   const ToyFolder folder;
   const Training training = GetParam().make(folder);
-  training.settings().execution.device = the_device;
+  training.settings().execution.device = the_device();
   training.settings().validate_every = 0;
   training.settings().checkpoint_seconds = 3600;
   std::int64_t most = 0, steps = 0;
@@ -343,7 +345,7 @@ TEST(RecallOnDevice, MeasuresWhatTheCpuMeasures) {
     RecallRequest request = tiny_recall(folder, kernel);
     request.settings.epochs = 1;
     const RecallOutcome host = recall(request);
-    request.settings.execution.device = the_device;
+    request.settings.execution.device = the_device();
     const RecallOutcome device = recall(request);
     EXPECT_NEAR(device.loss, host.loss, 1e-3);
     EXPECT_EQ(device.accuracy, host.accuracy);
@@ -359,10 +361,12 @@ TEST(RecallOnDevice, MeasuresWhatTheCpuMeasures) {
 // ---- Memory and errors ------------------------------------------------------------------------------------
 
 TEST(DeviceTraining, SaysThatTheMemoryDoesNotSufficeAndGoesOnLater) {
-  const Result whole = result_on(the_device, {"finetune_layers", finetune_layers, 1});
+  if (test::accelerator() != test::fake_device())
+    GTEST_SKIP() << "only the fake device's memory can be limited";
+  const Result whole = result_on(the_device(), {"finetune_layers", finetune_layers, 1});
   const ToyFolder folder;
   const Training training = finetune_layers(folder);
-  training.settings().execution.device = the_device;
+  training.settings().execution.device = the_device();
   training.settings().checkpoint_seconds = 0;
   const test::DeviceCounter counter;
   std::unique_ptr<test::DeviceMemoryLimit> limit;
@@ -394,14 +398,14 @@ TEST(DeviceTraining, IsEvaluatedOnEither) {
   const ToyFolder folder;
   FinetuneRequest request = two_epochs(folder);
   request.settings.epochs = 6;
-  request.settings.execution.device = the_device;
+  request.settings.execution.device = the_device();
   const TrainingOutcome outcome = finetune(request);
   EvaluateRequest evaluation;
   evaluation.model_folder = request.settings.model_folder;
   evaluation.adapters = {.automatic = false, .files = {request.settings.output}};
   evaluation.data = request.data.front();
   const EvaluateOutcome host = evaluate(evaluation);
-  evaluation.execution.device = the_device;
+  evaluation.execution.device = the_device();
   EXPECT_EQ(evaluate(evaluation).top1, host.top1);
   EXPECT_GE(host.top1, outcome.held_out.accuracy - 0.2);
 }

@@ -19,7 +19,7 @@
 #include "engine/training/data/labelled_files.h"
 #include "tests/engine/run/read_result.h"
 #include "tests/engine/training/toy.h"
-#include "tests/support/fake_device.h"
+#include "tests/support/devices.h"
 
 namespace hydrascope {
 namespace {
@@ -80,7 +80,7 @@ TEST(Evaluate, TextsInPaddedBatchesAreJudgedAsByThemselves) {
   EXPECT_EQ(all.f1, 1.0);
   EXPECT_EQ(all.f1_of, "macro"); // three classes
   EXPECT_FALSE(all.pointing);
-  const EvaluateOutcome device = evaluate_in({test::fake_device(), c10::kFloat}, request);
+  const EvaluateOutcome device = evaluate_in({test::accelerator(), c10::kFloat}, request);
   EXPECT_EQ(device.items, 24);
   EXPECT_EQ(device.top1, 1.0);
   request.limit = 7;
@@ -246,7 +246,7 @@ TEST_F(EvaluateMaps, EachMethodIsJudgedByItsOwnMaximum) {
 
 TEST_F(EvaluateMaps, IsTheSameOnADevice) {
   write_boxes([](const std::string&, int i) { return PixelBox{0, 0, 9.0 + 5 * i, 14}; });
-  const Placement placement{test::fake_device(), c10::kFloat};
+  const Placement placement{test::accelerator(), c10::kFloat};
   const EvaluateOutcome host = evaluate(request_), device = evaluate_in(placement, request_);
   ASSERT_TRUE(device.pointing);
   EXPECT_EQ(device.top1, host.top1);
