@@ -195,12 +195,13 @@ int run(const std::string& task, int victim) {
   ProcessGroupOptions options;
   options.connect = std::chrono::seconds(task == "wait" ? 4 : 120);
   options.answer = std::chrono::seconds(task == "stop" || task == "nccl-silent" ? 3 : 120);
+  if (task == "silent") options.silence = std::chrono::seconds(3);
   ProcessGroup group(world_from_environment(), options);
   if (task == "exchange") exchange(group);
   if (task == "device" || task.starts_with("nccl")) exchange_on_device(group, task, victim);
   if (task == "descend") descend(group);
   if (task == "die") go_on(group, victim, SIGKILL);
-  if (task == "stop") go_on(group, victim, SIGSTOP);
+  if (task == "stop" || task == "silent") go_on(group, victim, SIGSTOP);
   if (task == "leave" && group.rank() != victim) go_on(group, -1, 0);
   if (task == "pipe") {
     std::raise(SIGPIPE); // as a write does to one who has gone

@@ -10,6 +10,7 @@
 #include <functional>
 #include <new>
 #include <optional>
+#include <stdexcept>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -17,12 +18,14 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "engine/base/error.h"
 #include "engine/base/process.h"
 #include "engine/base/text.h"
+#include "engine/training/distributed/heartbeat.h"
 #include "engine/training/distributed/nccl.h"
 #include "engine/training/distributed/rendezvous.h"
 
@@ -32,38 +35,70 @@ namespace hydrascope::training {
 class GlooGroup {
 public:
   // Listens at `address`, or on the interface that GLOO_SOCKET_IFNAME names, and connects to all other ranks.
-  GlooGroup(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, const std::string& address,
-            std::chrono::milliseconds connect_limit, std::chrono::milliseconds answer_limit)
-      : answer_limit_(answer_limit) {
+  GlooGroup(const c10::intrusive_ptr<c10d::Store>& store, const WorldInfo& world, const std::string& address,
+            const ProcessGroupOptions& limits)
+      : heartbeat_(store, world), limits_(limits) {
     const std::string interface = environment("GLOO_SOCKET_IFNAME");
-    const auto options = c10d::ProcessGroupGloo::Options::create(connect_limit);
+    const auto options = c10d::ProcessGroupGloo::Options::create(limits.connect);
     options->devices.push_back(interface.empty()
                                    ? c10d::ProcessGroupGloo::createDeviceForHostname(address)
                                    : c10d::ProcessGroupGloo::createDeviceForInterface(interface));
-    backend_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options);
+    backend_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, world.rank, world.size, options);
   }
+  // A call that waits for a process that has ended cannot be interrupted, and the destructor would wait for
+  // it.
+  ~GlooGroup() {
+    if (abandoned_) static_cast<void>(backend_.release());
+  }
+  GlooGroup(const GlooGroup&) = delete;
+  GlooGroup& operator=(const GlooGroup&) = delete;
 
-  void sum(at::Tensor& tensor) const { reduce(tensor, c10d::ReduceOp::SUM); }
-  void smallest(at::Tensor& tensor) const { reduce(tensor, c10d::ReduceOp::MIN); }
-  void broadcast(at::Tensor& tensor, int root) const {
+  void sum(at::Tensor& tensor) { reduce(tensor, c10d::ReduceOp::SUM); }
+  void smallest(at::Tensor& tensor) { reduce(tensor, c10d::ReduceOp::MIN); }
+  void broadcast(at::Tensor& tensor, int root) {
     c10d::BroadcastOptions options;
     options.rootRank = root;
-    options.timeout = answer_limit_;
+    options.timeout = limits_.answer;
     std::vector<at::Tensor> list{tensor};
-    backend_->broadcast(list, options)->wait();
+    await(*backend_->broadcast(list, options));
   }
 
 private:
-  void reduce(at::Tensor& tensor, c10d::ReduceOp::RedOpType operation) const {
+  void reduce(at::Tensor& tensor, c10d::ReduceOp::RedOpType operation) {
     c10d::AllreduceOptions options;
     options.reduceOp = operation;
-    options.timeout = answer_limit_;
+    options.timeout = limits_.answer;
     std::vector<at::Tensor> list{tensor};
-    backend_->allreduce(list, options)->wait();
+    await(*backend_->allreduce(list, options));
   }
 
+  // Until the work is done or has failed, or a process has been silent for too long.
+  void await(c10d::Work& work) {
+    for (;;) {
+      try {
+        work.wait(kPatience);
+        return;
+      } catch (const std::exception&) { // it has failed, or is not done yet
+        if (work.isCompleted()) {
+          work.wait();
+          return;
+        }
+      }
+      if (const std::vector<int> silent = heartbeat_.silent_for(limits_.silence); !silent.empty()) {
+        abandoned_ = true;
+        throw std::runtime_error(fmt::format("nothing has been heard of rank {} for {:.3g} s",
+                                             fmt::join(silent, ", "),
+                                             std::chrono::duration<double>(limits_.silence).count()));
+      }
+    }
+  }
+
+  static constexpr std::chrono::milliseconds kPatience{1000};
+
   c10::intrusive_ptr<c10d::Backend> backend_;
-  std::chrono::milliseconds answer_limit_;
+  Heartbeat heartbeat_;
+  ProcessGroupOptions limits_;
+  bool abandoned_ = false;
 };
 
 namespace {
@@ -158,10 +193,7 @@ class ProcessGroup::Connection {
 public:
   Connection(const WorldInfo& world, const ProcessGroupOptions& options)
       : rendezvous_(world, options.connect), answer_limit_(options.answer), remedy_(options.remedy) {
-    guarded([&] {
-      gloo_.emplace(rendezvous_.store(), world.rank, world.size, rendezvous_.own_address(), options.connect,
-                    options.answer);
-    });
+    guarded([&] { gloo_.emplace(rendezvous_.store(), world, rendezvous_.own_address(), options); });
   }
 
   // Runs one collective operation. A failure ends the group: it closes the connections, so that the others
@@ -218,7 +250,7 @@ public:
 
 private:
   // Whether it holds in every process.
-  bool all(const bool here) const {
+  bool all(const bool here) {
     at::Tensor least = at::full({1}, here ? 1.0 : 0.0, at::kDouble);
     gloo_->smallest(least);
     return least.item<double>() > 0;

@@ -44,9 +44,12 @@ std::string device_of_process(const std::string& device, const WorldInfo& world)
 struct ProcessGroupOptions {
   // Limit until all processes are connected. They start together, but may load the program from one disk.
   std::chrono::milliseconds connect = std::chrono::seconds(60);
-  // Limit until all have made a call. The end of a process is noticed at once; this is for a machine that
-  // loses its connection, and must exceed what one rank does while the others wait (rank 0 writes files).
+  // Limit until all have made a call. It must exceed what one rank does while the others wait (rank 0 writes
+  // files).
   std::chrono::milliseconds answer = std::chrono::seconds(300);
+  // A process of which nothing has been heard for so long has ended. Most ends are noticed at once, because
+  // they close connections; this is for a machine that is lost, and for a call that is not told.
+  std::chrono::milliseconds silence = std::chrono::seconds(30);
   // The remedy in the error if a process is missing.
   std::string remedy = "start all again with --resume";
 };

@@ -250,6 +250,20 @@ TEST_F(Processes, EndWithAnErrorWhenOneHangs) {
   }
 }
 
+// Long before the limit of the call, which is two minutes.
+TEST_F(Processes, EndWithAnErrorWhenNothingIsHeardOfOne) {
+  for (const int victim : {0, 1}) {
+    port_ = test::free_port();
+    for (int rank = 0; rank < 2; ++rank) start(rank, 2, "silent", victim);
+    const Ending ending = end_of(1 - victim);
+    EXPECT_TRUE(WIFEXITED(ending.status));
+    EXPECT_THAT(ending.output, AllOf(HasSubstr("rank " + std::to_string(victim) + " on "),
+                                     HasSubstr("nothing has been heard of rank " + std::to_string(victim))));
+    kill(victim);
+    EXPECT_TRUE(WIFSIGNALED(end_of(victim).status));
+  }
+}
+
 TEST_F(Processes, GiveTheSameErrorAgain) {
   const std::vector<Ending> endings = run(2, "again", 1);
   EXPECT_THAT(endings[0].output, HasSubstr("rank 1 on "));
