@@ -41,7 +41,7 @@ struct GenerationSpeed {
 
 struct GenerationSpeedOutcome {
   std::vector<GenerationSpeed> speeds; // schedule by schedule, context by context
-  double read_bandwidth = 0;           // bytes per second, measured in this run (machine.h)
+  double read_bandwidth = 0;           // bytes per second (machine.h), the median of those after each round
   std::string device, dtype;
   int threads = 0;
 };

@@ -35,47 +35,35 @@ HYDRASCOPE_INLINE Register load_register(const _Float16* from) {
 }
 using cpu::HYDRASCOPE_CPU::load_register;
 
-// Several rows at once: their reads from memory overlap, and x is loaded once for them. Prefetches the rows
-// after them: measured 1.5 times as fast in bfloat16.
-template <std::int64_t columns, std::int64_t rows, typename Number>
-HYDRASCOPE_INLINE void multiply_rows(const float* const* x, const Number* weights, const std::int64_t in,
-                                     float* const* out, const std::int64_t row) {
-  constexpr std::int64_t step = 2 * register_floats;
-  Register sum[rows][columns][2] = {};
-  std::int64_t i = 0;
-  for (; i + step <= in; i += step) {
-    HYDRASCOPE_UNROLL
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const Number* const from = weights + r * in + i;
-      prefetch<step>(from + rows * in);
-      const Register left = load_register(from), right = load_register(from + register_floats);
-      HYDRASCOPE_UNROLL
-      for (std::int64_t c = 0; c < columns; ++c) {
-        sum[r][c][0] += load_register(x[c] + i) * left;
-        sum[r][c][1] += load_register(x[c] + i + register_floats) * right;
-      }
-    }
-  }
-  HYDRASCOPE_UNROLL
-  for (std::int64_t r = 0; r < rows; ++r) {
-    HYDRASCOPE_UNROLL
-    for (std::int64_t c = 0; c < columns; ++c) {
-      float total = sum_of(sum[r][c][0] + sum[r][c][1]);
-      for (std::int64_t j = i; j < in; ++j) total += x[c][j] * number(weights[r * in + j]);
-      out[c][row + r] = total;
-    }
-  }
-}
-
+// One row after another: the processor's prefetching follows a single stream best. What is asked for 4 KiB
+// ahead of it overlaps the reads of neighbouring pages, where that prefetching ends (Zen 5, float16: 65 GB/s,
+// with four rows at a time and the next four asked for 50, adding up alone 60 to 65).
 template <std::int64_t columns, typename Number>
 HYDRASCOPE_INLINE void multiply(const float* const* x, const Number* weights, const std::int64_t in,
                                 const std::int64_t rows, float* const* out) {
-  constexpr std::int64_t at_once =
-      columns == 1 || register_floats == lane_count ? 4 : 2; // sums fit the registers
-  std::int64_t row = 0;
-  for (; row + at_once <= rows; row += at_once)
-    multiply_rows<columns, at_once>(x, weights + row * in, in, out, row);
-  for (; row < rows; ++row) multiply_rows<columns, 1>(x, weights + row * in, in, out, row);
+  constexpr std::int64_t sums = 4, step = sums * register_floats;
+  constexpr std::int64_t ahead = 4096 / static_cast<std::int64_t>(sizeof(Number));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const Number* const from = weights + row * in;
+    Register sum[columns][sums] = {};
+    std::int64_t i = 0;
+    for (; i + step <= in; i += step) {
+      prefetch<step>(from + i + ahead);
+      HYDRASCOPE_UNROLL
+      for (std::int64_t s = 0; s < sums; ++s) {
+        const Register w = load_register(from + i + s * register_floats);
+        HYDRASCOPE_UNROLL
+        for (std::int64_t c = 0; c < columns; ++c)
+          sum[c][s] += load_register(x[c] + i + s * register_floats) * w;
+      }
+    }
+    HYDRASCOPE_UNROLL
+    for (std::int64_t c = 0; c < columns; ++c) {
+      float total = sum_of((sum[c][0] + sum[c][1]) + (sum[c][2] + sum[c][3]));
+      for (std::int64_t j = i; j < in; ++j) total += x[c][j] * number(from[j]);
+      out[c][row] = total;
+    }
+  }
 }
 
 template <typename Number>
