@@ -2,8 +2,8 @@
 were stopped, the settings of a folder of results, the mean and deviation over seeds.
 
 A result is a file NAME.json: the command that printed it, with every option and without folders, `outcome`, the JSON
-that it printed, and the program's version, the checkout's commit, the date and the processor. A file that is there is
-complete.
+that it printed, and the program's version, the checkout's commit, the date, the processor and, where models ran on it,
+the GPU. A file that is there is complete.
 """
 import datetime
 import functools
@@ -20,7 +20,7 @@ import threading
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("HYDRASCOPE_PROGRAM", str(ROOT / "build/hydrascope"))
-MEASURED_BY = ("program", "commit", "date", "cpu")
+MEASURED_BY = ("program", "commit", "date", "cpu", "gpu")
 
 
 def write_json(file, document):
@@ -36,6 +36,17 @@ def cpu():
 
 
 @functools.cache
+def gpu():
+    """The GPU that HYDRASCOPE_DEVICE has models run on; nothing where they run on the CPU."""
+    device, _, index = os.environ.get("HYDRASCOPE_DEVICE", "").partition(":")
+    if device != "cuda":
+        return {}
+    named = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader", f"--id={index or 0}"],
+                           capture_output=True, text=True)
+    return {"gpu": named.stdout.strip() or "unknown"}
+
+
+@functools.cache
 def program_and_commit():
     try:
         printed = subprocess.run([PROGRAM, "--version"], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -43,13 +54,16 @@ def program_and_commit():
         raise SystemExit(f"error: {PROGRAM}: cannot be run ({error}); build it with tools/build, or name it in "
                          "HYDRASCOPE_PROGRAM") from None
     found = {"program": printed.split("\n")[0].strip()}
-    described = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
+    try:
+        described = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
+    except OSError:  # git is not installed
+        return found
     return found | ({"commit": described.stdout.strip()} if described.returncode == 0 else {})
 
 
 def measured_by():
-    """Version, commit (where the checkout is one of git), date and processor of what is measured now."""
-    return program_and_commit() | {"date": datetime.date.today().isoformat(), "cpu": cpu()}
+    """Version, commit (where the checkout is one of git), date, processor and GPU of what is measured now."""
+    return program_and_commit() | {"date": datetime.date.today().isoformat(), "cpu": cpu()} | gpu()
 
 
 def printed_json(command, folder=None):

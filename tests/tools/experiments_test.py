@@ -47,16 +47,22 @@ class DecoderTest(ToolTest):
         self.assertEqual([words_after(call, "--adapter") for call in tuned],
                          [words_after(first, "-o"), words_after(last, "-o")])
 
-    def test_a_longer_lora_stands_beside_that_of_one_epoch(self):
-        for more in ([], ["--lora-epochs", "3"], []):
-            self.run_tool("conversion", self.folder, self.out, "--kernels", "softmax,hedgehog", *more)
-        rows = self.json("conversion")["rows"]
-        last = rows["hedgehog, 2 + 3 + 4 + 1 epochs"]
-        self.assertEqual([stage for stage in last["loss"]], ["distilled", "tuned", "tuned, 3 epochs"])
-        self.assertEqual(set(last["difference to softmax"]), {"256", "1024", "256, 3 epochs", "1024, 3 epochs"})
-        self.assertNotIn("tuned, 3 epochs", rows["hedgehog"])
-        longer = [call for call in self.program.calls() if call[0] == "finetune" and words_after(call, "--epochs") == ["3"]]
-        self.assertEqual([words_after(call, "--kernel") for call in longer], [["softmax"], ["hedgehog"]])
+    def test_a_longer_lora_is_compared_with_softmax_trained_alike(self):
+        self.program.answer(["finetune"], {"validation_loss": 3.5})
+        self.program.answer(["evaluate", "hedgehog", str(self.out.resolve() / "hedgehog-lora-e2-s1.safetensors")], {
+            "perplexity": 30.0, "losses": [2.0, 5.0]})
+        self.run_tool("lora", self.folder, self.out, "--kernels", "softmax,hedgehog", "--epochs", "1,2", "--seeds", "0,1")
+        rows = self.json("lora")["rows"]
+        self.assertEqual(list(rows), [f"{kernel}, {epochs} epochs, seed {seed}" for kernel in ("softmax", "hedgehog")
+                                      for epochs in (1, 2) for seed in (0, 1)])
+        self.assertEqual(rows["hedgehog, 1 epochs, seed 0"]["times softmax"], {"256": 2.0, "1024": 2.0})
+        self.assertEqual(rows["hedgehog, 2 epochs, seed 1"]["times softmax"], {"256": 1.5, "1024": 1.5})
+        self.assertAlmostEqual(rows["hedgehog, 2 epochs, seed 1"]["difference to softmax"]["256"]["mean"], 0.5)
+        self.assertNotIn("times softmax", rows["softmax, 1 epochs, seed 0"])
+        tuned = [call for call in self.program.calls() if call[0] == "finetune"]
+        self.assertEqual([words_after(call, "--train-layers") for call in tuned], 4 * [["0-29"]] + 4 * [[]])
+        self.assertEqual([[pathlib.Path(one).name for one in words_after(call, "--adapter")] for call in tuned],
+                         4 * [[]] + 4 * [["smollm2-hedgehog.safetensors"]])
 
     def test_every_command_has_its_seed(self):
         self.run_tool("conversion", self.folder, self.out, "--kernels", "softmax,elu")
