@@ -130,7 +130,7 @@ void softmax(benchmark::State& state, const Processor processor, const std::int6
   for (auto _ : state) {
     for (std::int64_t first = 0; first < tokens; first += queries_at_once)
       loops.output(q.rows(), k.rows(), v.rows(), nullptr, {first, std::min(tokens, first + queries_at_once)},
-                   tokens, 0.125F, buffers.data(), out.rows());
+                   tokens, false, 0.125F, buffers.data(), out.rows());
     benchmark::DoNotOptimize(out.rows().data);
     benchmark::ClobberMemory();
   }

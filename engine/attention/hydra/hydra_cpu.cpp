@@ -191,7 +191,7 @@ at::Tensor causal_hydra_on_cpu(const HydraMaps& maps, const AttentionInput& inpu
 }
 
 HydraFusedPath hydra_on_cpu() {
-  return {Path::fused_cpu, causal_loops_take,
+  return {Path::fused_cpu, loops_take,
           [](const HydraMaps& maps, const AttentionInput& input, const at::Tensor& mask) {
             if (!input.causal) return run(maps, input, mask);
             std::vector<cpu::CausalHydraSums> sums;

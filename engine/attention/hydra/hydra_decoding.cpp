@@ -162,7 +162,7 @@ private:
 } // namespace
 
 std::unique_ptr<DecodingState> make_hydra_decoding(const HydraMaps& maps, const AttentionShape& shape) {
-  if (maps.query.fused && maps.key.fused && causal_loops_take(shape))
+  if (maps.query.fused && maps.key.fused && loops_take(shape))
     return std::make_unique<FusedHydraState>(maps, shape);
   return std::make_unique<ComposedHydraState>(maps, shape);
 }

@@ -22,9 +22,7 @@ cpu::Rows rows_from(const at::Tensor& x, const std::int64_t offset, const std::i
 
 } // namespace
 
-bool loops_take(const AttentionShape& shape) { return !shape.causal && causal_loops_take(shape); }
-
-bool causal_loops_take(const AttentionShape& shape) {
+bool loops_take(const AttentionShape& shape) {
   const bool known_type = shape.dtype == at::kFloat || shape.dtype == at::kBFloat16;
   return shape.device == at::kCPU && !shape.gradients && known_type;
 }

@@ -8,11 +8,8 @@
 
 namespace hydrascope {
 
-// Whether the fused loops support the input: float32 or bfloat16 on the CPU, neither causal nor with
-// gradients.
+// Whether the fused loops support the input: float32 or bfloat16 on the CPU, without gradients.
 bool loops_take(const AttentionShape& shape);
-// The same, causal or not.
-bool causal_loops_take(const AttentionShape& shape);
 
 // x (B,H,N,d) with the features of each head contiguous; x itself where they are.
 at::Tensor dense_features(const at::Tensor& x);

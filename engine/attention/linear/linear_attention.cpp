@@ -143,7 +143,7 @@ protected:
 
 private:
   Path path_of(const AttentionShape& shape) const {
-    if (map_->point_map() && causal_loops_take(shape)) return Path::fused_cpu;
+    if (map_->point_map() && loops_take(shape)) return Path::fused_cpu;
     if (fused_on_gpu(shape)) return shape.gradients ? Path::fused_cuda_training : Path::fused_cuda;
     return at_once(shape) ? Path::at_once : Path::in_blocks;
   }

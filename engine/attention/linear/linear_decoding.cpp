@@ -170,7 +170,7 @@ private:
 
 std::unique_ptr<DecodingState> make_linear_decoding(const LinearDecoding& kernel, const AttentionShape& shape,
                                                     const KernelParameters& parameters) {
-  if (kernel.map.point_map() && causal_loops_take(shape))
+  if (kernel.map.point_map() && loops_take(shape))
     return std::make_unique<FusedLinearState>(kernel, shape, parameters);
   return std::make_unique<ComposedLinearState>(kernel, shape, parameters);
 }

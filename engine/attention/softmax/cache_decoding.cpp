@@ -88,7 +88,7 @@ private:
     all.k = for_each_head(all.k, shape().heads);
     all.v = for_each_head(all.v, shape().heads);
     // Without a window all kernels of the family are one function, of which this is the fastest.
-    if (window_.size == 0) return run_through_sdpa(all, heads_).out;
+    if (window_.size == 0) return run_through_flash(all, heads_).out;
     return kernel_.run(all, {}).out.slice(2, earlier);
   }
 

@@ -47,7 +47,7 @@ KeyValueCache::KeyValueCache(const AttentionShape& shape, const std::int64_t key
       heads_(key_heads),
       width_(head_width),
       options_(at::TensorOptions(at::Device(shape.device, shape.device_index)).dtype(shape.dtype)),
-      packed_(causal_loops_take(shape)) {
+      packed_(loops_take(shape)) {
   reserve(expected);
 }
 

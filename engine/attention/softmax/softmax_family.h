@@ -45,6 +45,8 @@ at::Tensor attend_rows(const at::Tensor& q, const at::Tensor& k, const at::Tenso
 
 // softmax over the D features split into `heads`, by LibTorch's fused scaled_dot_product_attention.
 AttentionOutput run_through_sdpa(const AttentionInput& input, std::int64_t heads);
+// The same by the fused loops where they take it (loop_input.h), else by LibTorch's.
+AttentionOutput run_through_flash(const AttentionInput& input, std::int64_t heads);
 
 // The entry of a kernel of the family, with the facts that all of them share.
 KernelInfo softmax_info(const char* name, const char* definition);

@@ -18,14 +18,15 @@ namespace {
 using cpu::Element, cpu::Processor;
 using testing_inputs::every_third_masked, testing_inputs::head_of, testing_inputs::Sequence;
 
-// softmax(q_i · k_j · scale) over the real keys, times v: of every query by its definition.
+// softmax(q_i · k_j · scale) over the real keys, or those up to i, times v: of every query by its definition.
 std::vector<std::vector<double>> expected_outputs(const Sequence& q, const Sequence& k, const Sequence& v,
-                                                  const std::vector<unsigned char>& mask,
+                                                  const std::vector<unsigned char>& mask, const bool causal,
                                                   const double scale) {
   std::vector<std::vector<double>> all;
   for (std::int64_t i = 0; i < q.tokens; ++i) {
+    const std::int64_t seen = causal ? i + 1 : q.tokens;
     std::vector<double> scores(static_cast<std::size_t>(q.tokens), -std::numeric_limits<double>::infinity());
-    for (std::int64_t j = 0; j < q.tokens; ++j) {
+    for (std::int64_t j = 0; j < seen; ++j) {
       if (mask[static_cast<std::size_t>(j)] == 0) continue;
       double product = 0;
       for (std::int64_t f = q.width; f < 2 * q.width; ++f) product += q.at(i, f) * k.at(j, f);
@@ -34,7 +35,7 @@ std::vector<std::vector<double>> expected_outputs(const Sequence& q, const Seque
     const double top = *std::ranges::max_element(scores);
     double total = 0;
     std::vector<double> out(static_cast<std::size_t>(q.width));
-    for (std::int64_t j = 0; j < q.tokens; ++j) {
+    for (std::int64_t j = 0; j < seen; ++j) {
       if (mask[static_cast<std::size_t>(j)] == 0) continue;
       const double weight = std::exp(scores[static_cast<std::size_t>(j)] - top);
       total += weight;
@@ -48,9 +49,10 @@ std::vector<std::vector<double>> expected_outputs(const Sequence& q, const Seque
 }
 
 double worst_error(const cpu::SoftmaxLoops& loops, const std::int64_t tokens, const std::int64_t width,
-                   const Element element, const std::vector<unsigned char>& mask, const float scale) {
+                   const Element element, const std::vector<unsigned char>& mask, const bool causal,
+                   const float scale) {
   Sequence q(2, tokens, width, 0), k(2, tokens, width, 1), v(2, tokens, width, 2), out(2, tokens, width, 3);
-  const auto expected = expected_outputs(q, k, v, mask, static_cast<double>(scale));
+  const auto expected = expected_outputs(q, k, v, mask, causal, static_cast<double>(scale));
   for (std::int64_t token = 0; token < tokens; ++token)
     if (mask[static_cast<std::size_t>(token)] == 0)
       for (Sequence* x : {&q, &k, &v})
@@ -62,8 +64,8 @@ double worst_error(const cpu::SoftmaxLoops& loops, const std::int64_t tokens, co
   const std::int64_t half = std::min(tokens / 2, cpu::queries_at_once);
   for (std::int64_t first = 0; first < tokens; first += std::max<std::int64_t>(1, half))
     loops.output(head_of(q, element), head_of(k, element), head_of(v, element), mask.data(),
-                 {first, std::min(tokens, first + std::max<std::int64_t>(1, half))}, tokens, scale,
-                 buffers.data(), head_of(out, Element::float32));
+                 {first, std::min(tokens, first + std::max<std::int64_t>(1, half))}, tokens, causal,
+                 scale, buffers.data(), head_of(out, Element::float32));
   double worst = 0;
   for (std::int64_t i = 0; i < tokens; ++i)
     for (std::int64_t f = 0; f < width; ++f)
@@ -89,8 +91,11 @@ TEST(SoftmaxLoops, OutputsAsDefinedOnEveryProcessor) {
               masked && tokens > 1 ? every_third_masked(tokens)
                                    : std::vector<unsigned char>(static_cast<std::size_t>(tokens), 1);
           const auto scale = static_cast<float>(0.3 / std::sqrt(static_cast<double>(width)));
-          EXPECT_LT(worst_error(cpu::softmax_loops(processor), tokens, width, element, mask, scale),
-                    processor == Processor::avx512bf16 ? 0.02 : 1e-5);
+          for (const bool causal : {false, true})
+            EXPECT_LT(
+                worst_error(cpu::softmax_loops(processor), tokens, width, element, mask, causal, scale),
+                processor == Processor::avx512bf16 ? 0.02 : 1e-5)
+                << (causal ? "causal" : "");
         }
 }
 
@@ -99,8 +104,10 @@ TEST(SoftmaxLoops, ScoresOfAnySizeAreRelativeToTheLargest) {
   const std::vector<unsigned char> mask(600, 1);
   for (const Processor processor : cpu::processors()) {
     if (processor == Processor::avx512bf16) continue; // such scores have no digits in bfloat16
-    EXPECT_LT(worst_error(cpu::softmax_loops(processor), 600, 16, Element::float32, mask, 30.0F), 2e-3)
-        << cpu::name_of(processor);
+    for (const bool causal : {false, true})
+      EXPECT_LT(worst_error(cpu::softmax_loops(processor), 600, 16, Element::float32, mask, causal, 30.0F),
+                2e-3)
+          << cpu::name_of(processor) << (causal ? ", causal" : "");
   }
 }
 

@@ -58,18 +58,34 @@ HYDRASCOPE_INLINE void make_weights(float* scores, const std::int64_t count, con
   totals += sum_of(total);
 }
 
+// The real tokens of a range up to `token`.
+HYDRASCOPE_INLINE std::int64_t real_up_to(const std::int64_t token, const TokenRange range,
+                                          const unsigned char* mask) {
+  const std::int64_t last = token + 1 < range.last ? token + 1 : range.last;
+  if (mask == nullptr) return last > range.first ? last - range.first : 0;
+  std::int64_t count = 0;
+  for (std::int64_t one = range.first; one < last; ++one) count += real(mask, one);
+  return count;
+}
+
 void output_range(const Rows& q, const Rows& k, const Rows& v, const unsigned char* mask,
-                  const TokenRange queries, const std::int64_t tokens, const float scale, float* buffers,
-                  const Rows& out) {
+                  const TokenRange queries, const std::int64_t tokens, const bool causal, const float scale,
+                  float* buffers, const Rows& out) {
   const std::int64_t width = padded_to_lanes(q.head_width), value_width = padded_to_lanes(v.head_width);
   const SoftmaxSpace space(width, value_width, buffers);
   const std::int64_t count = gather(q, mask, queries, space.queries), all_rows = whole_rows(count);
   clear(space.sums, all_rows * value_width);
   clear(space.totals, queries_at_once);
   for (std::int64_t row = 0; row < queries_at_once; ++row) space.largest[row] = -__builtin_inff();
+  std::int64_t row_tokens[queries_at_once]; // of rows that fill up a block: the last
+  std::int64_t filled = 0;
+  for (std::int64_t token = queries.first; token < queries.last; ++token)
+    if (real(mask, token)) row_tokens[filled++] = token;
+  while (filled < all_rows) row_tokens[filled++] = queries.last - 1;
 
-  for (std::int64_t first = 0; first < tokens; first += keys_of_block) {
-    const std::int64_t last = first + keys_of_block < tokens ? first + keys_of_block : tokens;
+  const std::int64_t end = causal && queries.last < tokens ? queries.last : tokens;
+  for (std::int64_t first = 0; first < end; first += keys_of_block) {
+    const std::int64_t last = first + keys_of_block < end ? first + keys_of_block : end;
     const std::int64_t keys = gather(k, mask, {first, last}, space.keys), stride = padded_to_lanes(keys);
     if (keys == 0) continue;
     gather(v, mask, {first, last}, space.values);
@@ -80,13 +96,19 @@ void output_range(const Rows& q, const Rows& k, const Rows& v, const unsigned ch
         transpose_tile(space.keys + key * width + f, width, space.columns + f * stride + key, stride);
     for (std::int64_t row = 0; row < all_rows; row += tokens_of_block) {
       const std::int64_t rows = row + tokens_of_block < all_rows ? tokens_of_block : all_rows - row;
+      if (causal && row_tokens[row + rows - 1] < first) continue;
       float* const sums = space.sums + row * value_width;
       clear(space.scores, rows * stride);
       add_rows_times(space.queries + row * width, rows, width, space.columns, stride, space.scores,
                      space.spare);
-      for (std::int64_t i = 0; i < rows; ++i)
-        make_weights(space.scores + i * stride, keys, scale, space.largest[row + i], space.totals[row + i],
-                     sums + i * value_width, value_width);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        const std::int64_t seen = causal ? real_up_to(row_tokens[row + i], {first, last}, mask) : keys;
+        float* const scores = space.scores + i * stride;
+        if (seen > 0)
+          make_weights(scores, seen, scale, space.largest[row + i], space.totals[row + i],
+                       sums + i * value_width, value_width);
+        clear(scores + padded_to_lanes(seen), stride - padded_to_lanes(seen));
+      }
       add_rows_times(space.scores, rows, stride, space.values, value_width, sums, space.spare);
     }
   }
