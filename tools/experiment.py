@@ -37,13 +37,16 @@ def cpu():
 
 @functools.cache
 def gpu():
-    """The GPU that HYDRASCOPE_DEVICE has models run on; nothing where they run on the CPU."""
-    device, _, index = os.environ.get("HYDRASCOPE_DEVICE", "").partition(":")
-    if device != "cuda":
+    """The GPU of this machine, unless HYDRASCOPE_DEVICE keeps models off it."""
+    device, _, index = os.environ.get("HYDRASCOPE_DEVICE", "auto").partition(":")
+    if device not in ("auto", "cuda"):
         return {}
-    named = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader", f"--id={index or 0}"],
-                           capture_output=True, text=True)
-    return {"gpu": named.stdout.strip() or "unknown"}
+    try:  # which counts as CUDA_DEVICE_ORDER=PCI_BUS_ID does
+        named = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader", f"--id={index or 0}"],
+                               capture_output=True, text=True)
+    except OSError:  # no driver
+        return {}
+    return {"gpu": named.stdout.strip()} if named.returncode == 0 else {}
 
 
 @functools.cache

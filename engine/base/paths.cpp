@@ -110,6 +110,11 @@ fs::path cache_folder() { return user_folder("XDG_CACHE_HOME", ".cache"); }
 fs::path data_folder() { return user_folder("XDG_DATA_HOME", ".local/share"); }
 fs::path config_folder() { return user_folder("XDG_CONFIG_HOME", ".config"); }
 
+bool is_file_name(const std::string_view name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+}
+
 std::string last_name(const fs::path& path) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }

@@ -23,6 +23,9 @@ std::filesystem::path config_folder(); // $XDG_CONFIG_HOME/hydrascope or ~/.conf
 // The last component of a path, also of one that ends with a slash: "photographs" of /home/ada/photographs/.
 std::string last_name(const std::filesystem::path& path);
 
+// Whether this names a file that lies beside the one that names it: a path to another folder is malicious.
+bool is_file_name(std::string_view name);
+
 // SHA-256 in lower-case hexadecimal. Throws Error if the file cannot be read.
 std::string sha256_of_file(const std::filesystem::path& file);
 std::string sha256_of_text(std::string_view text);

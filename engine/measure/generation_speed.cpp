@@ -111,11 +111,11 @@ GenerationSpeedOutcome measure_generation_speed(
       if (round < 0) times[i].weight_bytes = weight_bytes(*model.model, schedule);
       if (progress) progress(++done, total);
     }
-    // On a shared machine it changes within minutes: each round has its own.
+    // The memory of a shared machine changes its speed within minutes, so it is measured after each round.
     if (round >= 0) bandwidths.push_back(read_bandwidth(times.front().weight_bytes, placement.device_name()));
   }
   outcome.threads = at::get_num_threads();
-  outcome.read_bandwidth = repeated_time(bandwidths).median;
+  outcome.read_bandwidth = median(bandwidths);
   for (std::size_t i = 0; i < cases; ++i) {
     GenerationSpeed speed;
     speed.schedule = schedules[i / request.contexts.size()].summary();

@@ -14,6 +14,12 @@ inline double quantile(const std::vector<double>& sorted, double share) {
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
+// The lower of the two in the middle. Not empty.
+inline double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return quantile(values, 0.5);
+}
+
 struct RepeatedTime {
   int runs = 0;
   double median = 0, p95 = 0; // seconds

@@ -53,12 +53,12 @@ class DecoderTest(ToolTest):
             "perplexity": 30.0, "losses": [2.0, 5.0]})
         self.run_tool("lora", self.folder, self.out, "--kernels", "softmax,hedgehog", "--epochs", "1,2", "--seeds", "0,1")
         rows = self.json("lora")["rows"]
-        self.assertEqual(list(rows), [f"{kernel}, {epochs} epochs, seed {seed}" for kernel in ("softmax", "hedgehog")
+        self.assertEqual(list(rows), [f"{kernel}, {epochs} epoch{'s' * (epochs > 1)}, seed {seed}" for kernel in ("softmax", "hedgehog")
                                       for epochs in (1, 2) for seed in (0, 1)])
-        self.assertEqual(rows["hedgehog, 1 epochs, seed 0"]["times softmax"], {"256": 2.0, "1024": 2.0})
+        self.assertEqual(rows["hedgehog, 1 epoch, seed 0"]["times softmax"], {"256": 2.0, "1024": 2.0})
         self.assertEqual(rows["hedgehog, 2 epochs, seed 1"]["times softmax"], {"256": 1.5, "1024": 1.5})
         self.assertAlmostEqual(rows["hedgehog, 2 epochs, seed 1"]["difference to softmax"]["256"]["mean"], 0.5)
-        self.assertNotIn("times softmax", rows["softmax, 1 epochs, seed 0"])
+        self.assertNotIn("times softmax", rows["softmax, 1 epoch, seed 0"])
         tuned = [call for call in self.program.calls() if call[0] == "finetune"]
         self.assertEqual([words_after(call, "--train-layers") for call in tuned], 4 * [["0-29"]] + 4 * [[]])
         self.assertEqual([[pathlib.Path(one).name for one in words_after(call, "--adapter")] for call in tuned],

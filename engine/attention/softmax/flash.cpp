@@ -23,8 +23,7 @@ at::Tensor run_in_loops(const at::Tensor& q, const at::Tensor& k, const at::Tens
   const at::Tensor query = dense_features(q), key = dense_features(k), value = dense_features(v);
   at::Tensor out = to_heads(at::empty({batch, tokens, heads * width}, q.options()), heads);
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
-  const cpu::SoftmaxLoops& loops =
-      cpu::softmax_loops(cpu::best_processor(q.scalar_type() == at::kBFloat16));
+  const cpu::SoftmaxLoops& loops = cpu::softmax_loops(cpu::best_processor(q.scalar_type() == at::kBFloat16));
   // As few ranges of queries as possible, of equal size: each packs the keys again.
   const std::int64_t parts =
       std::max<std::int64_t>(1, (tokens + cpu::queries_at_once - 1) / cpu::queries_at_once);

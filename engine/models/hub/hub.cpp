@@ -95,8 +95,7 @@ std::vector<std::string> weights_of_model(const HubCommit& commit, const std::se
   std::set<std::string> shards;
   for (const auto& [tensor, shard] : map.values().items()) {
     const std::string name = shard.is_string() ? shard.get<std::string>() : std::string();
-    // A shard lies beside its index: a path to another folder is malicious.
-    if (!is_safe_relative_path(name) || name.find('/') != std::string::npos)
+    if (!is_file_name(name))
       throw BrokenFile(commit.repository + "/" + weights_index,
                        "names '" + name + "', which is not a file name", "choose another model");
     shards.insert(name);

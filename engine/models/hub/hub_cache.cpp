@@ -52,7 +52,7 @@ bool has_all_shards(const fs::path& index) {
   const auto map = json.is_object() ? json.find("weight_map") : json.end();
   if (!json.is_object() || map == json.end() || !map->is_object()) return false;
   return std::ranges::all_of(*map, [&](const nlohmann::json& shard) {
-    return shard.is_string() && is_safe_relative_path(shard.get<std::string>()) &&
+    return shard.is_string() && is_file_name(shard.get<std::string>()) &&
            is_file(index.parent_path() / shard.get<std::string>());
   });
 }

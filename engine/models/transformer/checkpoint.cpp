@@ -17,6 +17,7 @@
 #include "engine/base/config_fields.h"
 #include "engine/base/error.h"
 #include "engine/base/files.h"
+#include "engine/base/paths.h"
 #include "engine/models/hub/hub_cache.h"
 
 namespace hydrascope {
@@ -179,9 +180,7 @@ Checkpoint read_shards(const fs::path& index) {
   for (const auto& [name, shard] : map.values().items()) {
     if (!shard.is_string()) fields.fail("weight_map", "names no file for '" + name + "'");
     const std::string file = shard.get<std::string>();
-    // A shard lies beside its index: a path to another folder is malicious.
-    if (file.empty() || fs::path(file).filename() != fs::path(file) || file == "..")
-      fields.fail("weight_map", "names '" + file + "', which is not a file name");
+    if (!is_file_name(file)) fields.fail("weight_map", "names '" + file + "', which is not a file name");
     shards.insert(file);
   }
   if (shards.empty()) fields.fail("weight_map", "is missing or empty");

@@ -1,9 +1,10 @@
 #include "engine/training/distributed/heartbeat.h"
 
-#include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include <fmt/format.h>
@@ -13,18 +14,28 @@ namespace hydrascope::training {
 struct Heartbeat::State {
   using Clock = std::chrono::steady_clock;
 
+  std::mutex mutex; // for all of these
+  std::condition_variable changed;
+  bool stop = false, stopped = false;
   bool store_is_of_rank_0 = true;
-  std::atomic<bool> ended = false;
-  std::mutex mutex; // for the two below
   Clock::time_point store_answered = Clock::now();
   std::vector<Clock::time_point> heard; // by rank
 };
 
 namespace {
 
-constexpr std::chrono::milliseconds kBeat{500};
+constexpr std::chrono::milliseconds kBeat{1000};
+// A store on another machine answers within this.
+constexpr std::chrono::milliseconds kAnswer{2000};
 
 std::string beat_key(const int rank) { return fmt::format("hydrascope/beat/{}", rank); }
+
+// Counts up this rank's number; the numbers of all ranks, none before all have one.
+std::vector<std::vector<std::uint8_t>> beat(c10d::Store& store, const std::vector<std::string>& keys,
+                                            const std::string& own) {
+  store.add(own, 1);
+  return store.check(keys) ? store.multiGet(keys) : std::vector<std::vector<std::uint8_t>>{};
+}
 
 } // namespace
 
@@ -33,26 +44,39 @@ Heartbeat::Heartbeat(const c10::intrusive_ptr<c10d::Store>& store, const WorldIn
   state_->store_is_of_rank_0 = !world.host_listens;
   state_->heard.assign(static_cast<std::size_t>(world.size), State::Clock::now());
   std::thread([state = state_, store, world] {
-    std::vector<std::int64_t> last(state->heard.size(), -1);
-    while (!state->ended) {
+    std::vector<std::string> keys;
+    for (int rank = 0; rank < world.size; ++rank) keys.push_back(beat_key(rank));
+    std::vector<std::vector<std::uint8_t>> last(keys.size());
+    std::unique_lock lock(state->mutex);
+    while (!state->stop) {
+      lock.unlock();
+      std::vector<std::vector<std::uint8_t>> beats;
+      bool answered = true;
       try {
-        for (std::size_t rank = 0; rank < last.size(); ++rank) {
-          const bool own = static_cast<int>(rank) == world.rank;
-          const std::int64_t beat = store->add(beat_key(static_cast<int>(rank)), own ? 1 : 0);
-          const std::scoped_lock lock(state->mutex);
-          state->store_answered = State::Clock::now();
-          if (own || beat != last[rank]) state->heard[rank] = state->store_answered;
-          last[rank] = beat;
-        }
-      } catch (const std::exception&) {
-        // The store has ended: silent_for() tells by the time of its last answer.
+        beats = beat(*store, keys, beat_key(world.rank));
+      } catch (const std::exception&) { // the store has ended
+        answered = false;
       }
-      std::this_thread::sleep_for(kBeat);
+      lock.lock();
+      if (answered) state->store_answered = State::Clock::now();
+      for (std::size_t rank = 0; rank < beats.size(); ++rank)
+        if (beats[rank] != last[rank]) {
+          state->heard[rank] = state->store_answered;
+          last[rank] = std::move(beats[rank]);
+        }
+      state->changed.wait_for(lock, kBeat, [&] { return state->stop; });
     }
+    state->stopped = true;
+    state->changed.notify_all();
   }).detach();
 }
 
-Heartbeat::~Heartbeat() { state_->ended = true; }
+Heartbeat::~Heartbeat() {
+  std::unique_lock lock(state_->mutex);
+  state_->stop = true;
+  state_->changed.notify_all();
+  state_->changed.wait_for(lock, kAnswer, [&] { return state_->stopped; });
+}
 
 std::vector<int> Heartbeat::silent_for(const std::chrono::milliseconds limit) const {
   const std::scoped_lock lock(state_->mutex);

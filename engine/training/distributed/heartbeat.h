@@ -17,17 +17,18 @@ class Heartbeat {
 public:
   // Counts and watches on a thread of its own, from now on.
   Heartbeat(const c10::intrusive_ptr<c10d::Store>& store, const WorldInfo& world);
+  // Waits for the thread, unless the store does not answer it.
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  // The ranks of which nothing has been heard for so long. Where the store itself does not answer, that of
-  // the process that runs it, if it is one of the group.
+  // The ranks of which nothing has been heard for so long. Where the store does not answer: the rank that
+  // runs it, if it is in the group.
   std::vector<int> silent_for(std::chrono::milliseconds limit) const;
 
 private:
   struct State;
-  std::shared_ptr<State> state_; // the thread's, too: a store that does not answer may hold it
+  std::shared_ptr<State> state_; // the thread's, too
 };
 
 } // namespace hydrascope::training

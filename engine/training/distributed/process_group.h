@@ -47,8 +47,9 @@ struct ProcessGroupOptions {
   // Limit until all have made a call. It must exceed what one rank does while the others wait (rank 0 writes
   // files).
   std::chrono::milliseconds answer = std::chrono::seconds(300);
-  // A process of which nothing has been heard for so long has ended. Most ends are noticed at once, because
-  // they close connections; this is for a machine that is lost, and for a call that is not told.
+  // A process of which nothing has been heard for so long, while this one waits in a call of Gloo, is taken
+  // to have ended. Most ends are noticed at once, because they close connections; this is for a machine that
+  // is lost, and for a call that is not told.
   std::chrono::milliseconds silence = std::chrono::seconds(30);
   // The remedy in the error if a process is missing.
   std::string remedy = "start all again with --resume";

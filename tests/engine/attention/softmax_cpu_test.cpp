@@ -64,8 +64,8 @@ double worst_error(const cpu::SoftmaxLoops& loops, const std::int64_t tokens, co
   const std::int64_t half = std::min(tokens / 2, cpu::queries_at_once);
   for (std::int64_t first = 0; first < tokens; first += std::max<std::int64_t>(1, half))
     loops.output(head_of(q, element), head_of(k, element), head_of(v, element), mask.data(),
-                 {first, std::min(tokens, first + std::max<std::int64_t>(1, half))}, tokens, causal,
-                 scale, buffers.data(), head_of(out, Element::float32));
+                 {first, std::min(tokens, first + std::max<std::int64_t>(1, half))}, tokens, causal, scale,
+                 buffers.data(), head_of(out, Element::float32));
   double worst = 0;
   for (std::int64_t i = 0; i < tokens; ++i)
     for (std::int64_t f = 0; f < width; ++f)
@@ -92,9 +92,8 @@ TEST(SoftmaxLoops, OutputsAsDefinedOnEveryProcessor) {
                                    : std::vector<unsigned char>(static_cast<std::size_t>(tokens), 1);
           const auto scale = static_cast<float>(0.3 / std::sqrt(static_cast<double>(width)));
           for (const bool causal : {false, true})
-            EXPECT_LT(
-                worst_error(cpu::softmax_loops(processor), tokens, width, element, mask, causal, scale),
-                processor == Processor::avx512bf16 ? 0.02 : 1e-5)
+            EXPECT_LT(worst_error(cpu::softmax_loops(processor), tokens, width, element, mask, causal, scale),
+                      processor == Processor::avx512bf16 ? 0.02 : 1e-5)
                 << (causal ? "causal" : "");
         }
 }

@@ -5,6 +5,7 @@
 #include <future>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -356,6 +357,21 @@ TEST_F(Hub, ShardsAreFetchedByTheirIndex) {
   EXPECT_FALSE(fs::exists(snapshot() / "model-3.safetensors"));
   fs::remove(snapshot() / "model-2.safetensors");
   EXPECT_FALSE(is_complete_model(snapshot()));
+}
+
+TEST_F(Hub, ShardsInAnotherFolderAreNone) {
+  const fs::path outer = home_.path() / "local", folder = outer / "model";
+  fs::create_directories(folder);
+  std::ofstream(folder / "config.json") << "{}";
+  std::ofstream(outer / "other.safetensors") << weights();
+  std::ofstream(folder / "own.safetensors") << weights();
+  for (const auto& [shard, complete] : {std::pair{"own.safetensors", true},
+                                        {"../other.safetensors", false},
+                                        {"../model/own.safetensors", false}}) {
+    std::ofstream(folder / "model.safetensors.index.json")
+        << fmt::format(R"({{"weight_map": {{"a": "{}"}}}})", shard);
+    EXPECT_EQ(is_complete_model(folder), complete) << shard;
+  }
 }
 
 TEST_F(Hub, WhatCannotBeRunIsSaidBeforeItsWeightsAreFetched) {

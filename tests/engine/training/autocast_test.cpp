@@ -97,7 +97,8 @@ TEST(TrainingLossScale, IsHalvedUntilGradientsAreFinite) {
   EXPECT_EQ(scaled.computed(), 6 + 6) << "32 · 65,536 is beyond float16, 32 · 1,024 is not";
   ASSERT_EQ(outcome.curve.size(), expected.curve.size());
   for (std::size_t i = 0; i < expected.curve.size(); ++i)
-    EXPECT_NEAR(outcome.curve[i].second, expected.curve[i].second, 1e-3) << "powers of two lose nothing";
+    EXPECT_NEAR(outcome.curve[i].second, expected.curve[i].second, test::accelerator().is_cuda() ? 1e-3 : 0)
+        << "powers of two lose nothing, but a GPU's steps are no such numbers";
 }
 
 } // namespace

@@ -121,8 +121,7 @@ private:
 
 std::unique_ptr<FarSums> make_far_sums(const FeatureMap& map, const AttentionShape& shape,
                                        const KernelParameters& parameters) {
-  if (map.point_map() && loops_take(shape))
-    return std::make_unique<FusedFarSums>(map, shape, parameters);
+  if (map.point_map() && loops_take(shape)) return std::make_unique<FusedFarSums>(map, shape, parameters);
   return std::make_unique<ComposedFarSums>(map, shape, parameters);
 }
 
