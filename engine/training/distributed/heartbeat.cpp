@@ -43,7 +43,7 @@ Heartbeat::Heartbeat(const c10::intrusive_ptr<c10d::Store>& store, const WorldIn
     : state_(std::make_shared<State>()) {
   state_->store_is_of_rank_0 = !world.host_listens;
   state_->heard.assign(static_cast<std::size_t>(world.size), State::Clock::now());
-  std::thread([state = state_, store, world]() mutable {
+  std::thread([state = state_, own_store = store, world]() mutable {
     std::vector<std::string> keys;
     for (int rank = 0; rank < world.size; ++rank) keys.push_back(beat_key(rank));
     std::vector<std::vector<std::uint8_t>> last(keys.size());
@@ -53,7 +53,7 @@ Heartbeat::Heartbeat(const c10::intrusive_ptr<c10d::Store>& store, const WorldIn
       std::vector<std::vector<std::uint8_t>> beats;
       bool answered = true;
       try {
-        beats = beat(*store, keys, beat_key(world.rank));
+        beats = beat(*own_store, keys, beat_key(world.rank));
       } catch (const std::exception&) { // the store has ended
         answered = false;
       }
@@ -67,7 +67,7 @@ Heartbeat::Heartbeat(const c10::intrusive_ptr<c10d::Store>& store, const WorldIn
       state->changed.wait_for(lock, kBeat, [&] { return state->stop; });
     }
     lock.unlock();
-    store.reset(); // before the group's own, or the process may end meanwhile
+    own_store.reset(); // before the group's own, or the process may end meanwhile
     lock.lock();
     state->stopped = true;
     state->changed.notify_all();
