@@ -1,0 +1,273 @@
+"""The tables of docs/ as functions of the raw files in docs/measurements/raw (tools/results)."""
+import json
+import statistics
+
+from experiment import ROOT, spread, spread_text
+
+RAW = ROOT / "docs/measurements/raw"
+TABLES = {}
+
+
+def table(name, also=(), derived=lambda: {}):
+    """A table's function. For the text of its section: `also`, raw files that the table does not read; `derived`, a
+    function that computes numbers from raw files, by what they are."""
+    def add(function):
+        TABLES[name] = function, also, derived
+        return function
+    return add
+
+
+class RawFiles:
+    """The raw files, and which of them were read."""
+
+    def __init__(self):
+        self.read = {}
+
+    def __call__(self, name):
+        if name not in self.read:
+            file = RAW / f"{name}.json"
+            if not file.exists():
+                raise SystemExit(f"error: {file.relative_to(ROOT)} is missing; see tools/results --help for how it is made")
+            self.read[name] = json.loads(file.read_text())
+        return self.read[name]["output"]
+
+
+raw = RawFiles()
+
+
+def by(items, key, value):
+    return next(item for item in items if item[key] == value)
+
+
+def percent(share, digits=1):
+    return f"{100 * share:.{digits}f} %"
+
+
+# Tables: the head, then the rows; a head that ends in ":" is aligned to the right.
+
+KL_ROWS = ["softmax", "elu", "relu", "relu-squared", "t2r", "t2r-hh", "performer", "cosformer", "exp-t1", "exp-t2",
+           "taylor", "hedgehog", "hedgehog-softmax", "hedgehog-untrained"]
+
+
+@table("kl", also=["kl-performer-64", *(f"kl-performer-seed{seed}" for seed in (1, 2, 3))])
+def kl_of_kernels():
+    sets = {name: raw(f"kl-{name.lower().replace('-', '')}") for name in ["CoLA", "MRPC", "SST-2"]}
+    yield ["kernel", *(f"KL, {name}:" for name in sets), "entropy, CoLA:", "ρ, CoLA:"]
+    for kernel in KL_ROWS:
+        of = [by(one, "kernel", kernel) for one in sets.values()]
+        name = f"`{kernel}`" + (" (untrained)" if kernel == "t2r" else "")
+        yield [name, *(f"{one['kl']:.3f}" for one in of), f"{of[0]['entropy']:.3f}", f"{of[0]['spearman']:.3f}"]
+
+
+@table("example")
+def example_picture():
+    yield ["schedule", "predictions"]
+    for name, label in [("softmax", "softmax"), ("hydra-back2", "`back:2=hydra-cosine`"),
+                        ("hydra-back4", "`back:4=hydra-cosine`"), ("hedgehog", "`hedgehog` in all layers")]:
+        likeliest = raw(f"example-{name}")["predictions"][:3]
+        yield [label, ", ".join(f"{one['label']} {percent(one['probability'], 0)}" for one in likeliest)]
+
+
+@table("kl-all")
+def kl_of_all_sentences():
+    """Without a limit."""
+    sets = ["cola", "mrpc", "sst2"]
+    yield ["kernel", "CoLA:", "MRPC:", "SST-2:"]
+    for kernel, label, which in [("hedgehog", "`hedgehog`, bundled maps", "all"),
+                                 ("hedgehog", "`hedgehog`, maps distilled on CoLA alone", "all-cola"),
+                                 ("t2r-hh", "`t2r-hh`, distilled on CoLA, each head at its best", "all"),
+                                 ("hedgehog-untrained", "`hedgehog-untrained`", "all"), ("elu", "`elu`", "all")]:
+        yield [label, *(f"{by(raw(f'kl-{name}-{which}'), 'kernel', kernel)['kl']:.3f}" for name in sets)]
+
+
+@table("carry")
+def how_far_maps_carry():
+    lengths = [16, 64, 256, 512]
+    yield ["maps distilled on", "CoLA sentences:", "16 tokens:", *(f"{length}:" for length in lengths[1:])]
+    for maps, label in [("bundled", "CoLA and WikiText-2 in pieces of 16 to 256 tokens (bundled)"),
+                        ("cola", "CoLA (`minilm-hedgehog-cola`)"),
+                        ("wikitext2", "WikiText-2 in pieces of 512 tokens (`minilm-hedgehog-wikitext2`)")]:
+        yield [label, f"{raw(f'carry-cola-{maps}')[0]['kl']:.3f}",
+               *(f"{by(raw(f'carry-text-{maps}'), 'length', length)['kl']:.3f}" for length in lengths)]
+
+
+@table("carry-long")
+def sentences_in_a_row():
+    lengths = [256, 1024, 4096]
+    yield ["maps", "sentences", *(f"{length:,}:" for length in lengths)]
+    for how, label in [("long", "queries and keys of each joined"), ("joined", "fed as one text")]:
+        for maps, name in [("bundled", "bundled"), ("cola", "CoLA")]:
+            yield [name, label, *(f"{by(raw(f'carry-{how}-{maps}'), 'length', length)['kl']:.3f}" for length in lengths)]
+
+
+@table("curves")
+def deletion_and_insertion():
+    output = raw("curves-softmax")
+    yield ["order of the patches", "deletion:", "insertion:", "deletion − random:", "insertion − random:"]
+    names = {"focus": "focus map", "attention": "the class token's attention", "rollout": "rollout",
+             "centre": "nearest to the middle first", "random": "random"}
+    over_random = {one["of"]: one for one in output["curves_differences"] if one["from"] == "random"}
+    for name, label in names.items():
+        shown = [f"{one['mean']:.3f} ± {one['standard_error']:.3f}".replace("-", "−")
+                 for areas in (output["curves"][name], over_random.get(name, {}))
+                 for one in (areas.get("deletion"), areas.get("insertion")) if one]
+        yield [label, *shown, *[""] * (4 - len(shown))]
+
+
+PAPERS = json.loads((RAW / "papers.json").read_text())
+HEDGEHOG = PAPERS["Zhang et al. 2024, The Hedgehog & the Porcupine"]
+
+
+def perplexity(value):
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"
+
+
+def ratios_of_converted():
+    rows = raw("decoder-conversion")["rows"]
+    return {f"{kernel}, {stage}, {window}, over softmax {control}": row[stage][window] / rows["softmax"][control][window]
+            for kernel, row in rows.items() for stage, control in [("distilled", "before"), ("tuned", "tuned")]
+            for window in row.get(stage, {})}
+
+
+@table("converted", derived=ratios_of_converted)
+def converted_decoder():
+    stages = [("before", "as it is"), ("distilled", "maps distilled"), ("tuned", "then LoRA")]
+    yield ["kernel of all layers", *(f"{label}, {window}:" for _, label in stages for window in ["256", "1,024"]),
+           "loss − softmax's, 256:"]
+    rows = {name: row for name, row in raw("decoder-conversion")["rows"].items() if "tuned" in row}
+    for name, row in sorted(rows.items(), key=lambda item: item[1]["tuned"]["256"]):
+        kernel, comma, epochs = name.partition(", ")
+        yield [f"`{kernel}`{comma}{epochs}", *(perplexity(row.get(stage, {}).get(window)) for stage, _ in stages
+                                               for window in ["256", "1024"]), difference(row, "256")]
+
+
+def difference(row, window):
+    """Of a row's mean loss to softmax's, window by window."""
+    found = row.get("difference to softmax", {}).get(window)
+    return f"{found['mean']:.3f} ± {found['standard_error']:.3f}".replace("-", "−") if found else ""
+
+
+def ratios_of_lora():
+    """To softmax with the same LoRA; and how much more than with one epoch the loss differs from softmax's, in nats."""
+    rows, values = raw("decoder-lora")["rows"], {}
+    for name, row in rows.items():
+        for window, ratio in row.get("times softmax", {}).items():
+            values[f"{name}, {window}, times softmax"] = ratio
+        first = next(one for one in rows.values() if (one["kernel"], one["seed"]) == (row["kernel"], row["seed"]))
+        for window in row.get("difference to softmax", {}):
+            gaps = [gap_by_window(rows, one, window) for one in (row, first)]
+            change = [more - less for more, less in zip(*gaps)]
+            values[f"{name}, {window}, gap after one epoch"] = statistics.fmean(change)
+            values[f"{name}, {window}, its standard error"] = statistics.stdev(change) / len(change) ** 0.5
+    return values
+
+
+def gap_by_window(rows, row, window):
+    control = next(one for one in rows.values()
+                   if (one["kernel"], one["epochs"], one["seed"]) == ("softmax", row["epochs"], row["seed"]))
+    return [own - other for own, other in zip(*(one["loss"]["tuned"][window]["losses"] for one in (row, control)))]
+
+
+@table("lora", derived=ratios_of_lora)
+def longer_lora():
+    yield ["LoRA", "kernel of all layers", "256:", "1,024:", "times softmax's, 256:", "loss − softmax's, 256:"]
+    for name, row in sorted(raw("decoder-lora")["rows"].items(), key=lambda item: (item[1]["epochs"], item[1]["seed"])):
+        epochs = f"{row['epochs']} epoch{'s' * (row['epochs'] > 1)}, seed {row['seed']}"
+        times = f"{row['times softmax']['256']:.2f}" if "times softmax" in row else ""
+        yield [epochs, f"`{row['kernel']}`", perplexity(row["tuned"]["256"]), perplexity(row["tuned"]["1024"]), times,
+               difference(row, "256")]
+
+
+def top1(row):
+    """Before training, and after it over the seeds."""
+    return percent(row["before"]), f"{spread_text(spread(row['after']))} %"
+
+
+def vision(name):
+    return raw(f"vision-{name}")["rows"]
+
+
+def gaps(name, control_of):
+    """Of each row after training, means over the seeds, in points: differences to its control, and to before."""
+    rows = vision(name)
+    after = {row: statistics.fmean(rows[row]["after"]) for row in rows}
+    return ({f"{row} − {control_of(row)}": 100 * (after[row] - after[control_of(row)]) for row in rows}
+            | {f"{row} − before": 100 * (after[row] - rows[row]["before"]) for row in rows})
+
+
+@table("heads", derived=lambda: gaps("heads", lambda row: "softmax:heads=6"))
+def heads_of_the_last_layers():
+    rows = vision("heads")
+    yield ["heads", "`softmax`:", "`linear-cosine`, norms within a head:", "`linear-cosine`, norms over all features:"]
+    for heads in [heads for heads in (1, 3, 6, 12, 48, 96, 384) if f"softmax:heads={heads}" in rows]:
+        yield [str(heads), *(top1(rows[kernel.format(heads)])[1] for kernel in (
+            "softmax:heads={}", "linear-cosine:heads={}", "linear-cosine:heads={},norm=row"))]
+
+
+@table("places", derived=lambda: gaps("places", lambda row: "softmax"))
+def layers_with_hydra():
+    rows = vision("places")
+    yield ["layers with `hydra-cosine`", "front:", "interleaved:", "back:"]
+    yield ["0", top1(rows["softmax"])[1], "", ""]
+    for count in (2, 4, 6, 8, 10):
+        yield [str(count), *(top1(rows[f"{place}:{count}=hydra-cosine"])[1] for place in ("front", "interleave", "back"))]
+    yield ["12", "", "", top1(rows["back:12=hydra-cosine"])[1]]
+
+
+@table("hydra-kernels", derived=lambda: gaps("kernels", lambda row: row.partition("=")[0] + "=softmax"))
+def kernels_of_the_last_layers():
+    rows = vision("kernels")
+    yield ["kernel", "last two layers, before:", "after:", "all layers, before:", "after:"]
+    kernels = [row.removeprefix("back:2=") for row in rows if row.startswith("back:2=")]
+    for kernel in sorted(kernels, key=lambda kernel: -statistics.fmean(rows[f"back:2={kernel}"]["after"])):
+        whole = rows.get(f"back:12={kernel}")
+        yield [f"`{kernel}`", *top1(rows[f"back:2={kernel}"]), *(top1(whole) if whole else ("", ""))]
+
+
+def milliseconds(name):
+    """Of a token, by schedule and context; and the bytes of the state."""
+    entries = raw(name)
+    return ({(one["schedule"].split(" ")[0], one["context"]): one["decode_ms"] for one in entries},
+            {(one["schedule"].split(" ")[0], one["context"]): one["state_bytes"] for one in entries})
+
+
+def growth_with_length():
+    """By how many per cent a kernel's slowest context is slower than its fastest."""
+    times, _ = milliseconds("generate-float32")
+    of_kernel = {kernel: [time for (one, _), time in times.items() if one == kernel] for kernel, _ in times}
+    return {kernel: 100 * (max(found) / min(found) - 1) for kernel, found in of_kernel.items()}
+
+
+@table("generate", also=["generate-bfloat16"], derived=growth_with_length)
+def time_of_a_token():
+    times, states = milliseconds("generate-float32")
+    contexts = sorted({context for _, context in times})
+    yield ["kernel of all layers", *(f"{context:,}:" for context in contexts), f"state at {contexts[-1]:,}:"]
+    for kernel in dict.fromkeys(kernel for kernel, _ in times):
+        state = states[kernel, contexts[-1]] / 1e6
+        yield [f"`{kernel}`", *(f"{times[kernel, context]:.1f}" for context in contexts),
+               f"{state:.0f} MB" if state >= 100 else f"{state:.1f} MB"]
+
+
+@table("scratch")
+def decoder_from_scratch():
+    paper = HEDGEHOG["table 7, 125M from scratch on WikiText-103, perplexity"]
+    yield ["kernel of all layers", "perplexity:", "mean loss − softmax's, nats:", "paper, 125M, WikiText-103:"]
+    for kernel, row in raw("decoder-scratch")["rows"].items():
+        yield [f"`{kernel}`", perplexity(row["test"]["256"]), difference(row, "256"), f"{paper[kernel]:.1f}"]
+
+
+@table("arena")
+def long_range_arena():
+    paper = HEDGEHOG["table 6, LRA: ListOps, Text, Retrieval, Image, Pathfinder, average"]
+    yield ["kernel of all layers", "ListOps, test:", "paper:", "Image, held out:", "paper:"]
+    listops, image = raw("decoder-listops")["rows"], raw("decoder-image")["rows"]
+    for kernel, row in listops.items():
+        yield [f"`{kernel}`", f"{spread_text(row['test_accuracy'])} %", f"{paper[kernel][0]:.1f} %",
+               f"{spread_text(image[kernel]['last_accuracy'])} %", f"{paper[kernel][3]:.1f} %"]
+    # All kernels have the same data.
+    constants = [next(row[name]["mean"] for row in rows.values() if row.get(name))
+                 for rows, name in ((listops, "test_constant_answer"), (image, "constant_answer"))]
+    yield ["always the commonest class", percent(constants[0]), "", percent(constants[1]), ""]
