@@ -172,6 +172,13 @@ class ResultFolder:
         write_json(self.out / f"{experiment}.json", document | more)
 
 
+def paired_difference(own, others):
+    """Of numbers of the same items, own − other: mean and its standard error."""
+    differences = [one - other for one, other in zip(own, others, strict=True)]
+    return {"mean": statistics.fmean(differences),
+            "standard_error": statistics.stdev(differences) / len(differences) ** 0.5}
+
+
 def spread(values):
     """Mean and, of several, standard deviation (n − 1); None where one of them is undefined."""
     if not values or None in values:

@@ -2,7 +2,7 @@
 import json
 import statistics
 
-from experiment import ROOT, spread, spread_text
+from experiment import ROOT, paired_difference, spread, spread_text
 
 RAW = ROOT / "docs/measurements/raw"
 TABLES = {}
@@ -157,10 +157,8 @@ def ratios_of_lora():
             values[f"{name}, {window}, times softmax"] = ratio
         first = next(one for one in rows.values() if (one["kernel"], one["seed"]) == (row["kernel"], row["seed"]))
         for window in row.get("difference to softmax", {}):
-            gaps = [gap_by_window(rows, one, window) for one in (row, first)]
-            change = [more - less for more, less in zip(*gaps)]
-            values[f"{name}, {window}, gap after one epoch"] = statistics.fmean(change)
-            values[f"{name}, {window}, its standard error"] = statistics.stdev(change) / len(change) ** 0.5
+            values[f"{name}, {window}, more than after one epoch"] = paired_difference(
+                *(gap_by_window(rows, one, window) for one in (row, first)))
     return values
 
 
@@ -226,23 +224,21 @@ def kernels_of_the_last_layers():
         yield [f"`{kernel}`", *top1(rows[f"back:2={kernel}"]), *(top1(whole) if whole else ("", ""))]
 
 
-def milliseconds(name):
-    """Of a token, by schedule and context; and the bytes of the state."""
-    entries = raw(name)
-    return ({(one["schedule"].split(" ")[0], one["context"]): one["decode_ms"] for one in entries},
-            {(one["schedule"].split(" ")[0], one["context"]): one["state_bytes"] for one in entries})
+def of_cases(value):
+    """A value of bench generate in float32, by kernel and context."""
+    return {(one["schedule"].split(" ")[0], one["context"]): one[value] for one in raw("generate-float32")}
 
 
 def growth_with_length():
     """By how many per cent a kernel's slowest context is slower than its fastest."""
-    times, _ = milliseconds("generate-float32")
+    times = of_cases("decode_ms")
     of_kernel = {kernel: [time for (one, _), time in times.items() if one == kernel] for kernel, _ in times}
     return {kernel: 100 * (max(found) / min(found) - 1) for kernel, found in of_kernel.items()}
 
 
 @table("generate", also=["generate-bfloat16"], derived=growth_with_length)
 def time_of_a_token():
-    times, states = milliseconds("generate-float32")
+    times, states = of_cases("decode_ms"), of_cases("state_bytes")
     contexts = sorted({context for _, context in times})
     yield ["kernel of all layers", *(f"{context:,}:" for context in contexts), f"state at {contexts[-1]:,}:"]
     for kernel in dict.fromkeys(kernel for kernel, _ in times):

@@ -226,7 +226,7 @@ public:
 
 // LibTorch differentiates on one accelerator alone, and takes this one before a GPU.
 const bool hooks_registered = [] {
-  if (environment("HYDRASCOPE_DEVICE").starts_with("cuda")) return false;
+  if (tests_are_on_gpu()) return false;
   static Hooks hooks;
   c10::register_privateuse1_backend("fake");
   at::RegisterPrivateUse1HooksInterface(&hooks);
@@ -415,6 +415,8 @@ DeviceCounts counted() {
 } // namespace
 
 c10::Device fake_device() { return {device_type, 0}; }
+
+bool tests_are_on_gpu() { return environment("HYDRASCOPE_DEVICE").starts_with("cuda"); }
 
 DeviceCounter::DeviceCounter() : before_(counted()) { counters().most_ahead = 0; }
 

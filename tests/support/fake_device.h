@@ -14,6 +14,8 @@ namespace hydrascope::test {
 // The device, registered when the program starts, unless HYDRASCOPE_DEVICE names a GPU: LibTorch takes
 // gradients on one accelerator alone.
 c10::Device fake_device();
+// Whether HYDRASCOPE_DEVICE names a GPU, on which tests run then in place of the fake device.
+bool tests_are_on_gpu();
 
 // What the host has asked of the device. A wait blocks the host until the device is idle: a number that is
 // read (Tensor::item), a tensor that is copied to the CPU, an event or a stream that is waited for. Waiting

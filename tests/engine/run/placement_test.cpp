@@ -63,7 +63,7 @@ TEST(Placement, OfAutoIsADeviceThatComputesWhatTheCpuDoes) {
   const AutomaticDevice& found = automatic_device();
   EXPECT_EQ(found.device.is_cpu(), !found.reason.empty()) << found.reason;
   EXPECT_EQ(why_wrong(accelerator()), "");
-  if (accelerator() != test::fake_device()) return; // only its memory can be limited
+  if (test::tests_are_on_gpu()) return; // only its memory can be limited
   const test::DeviceMemoryLimit no_memory(0);
   const std::string why = why_wrong(accelerator());
   EXPECT_EQ(why.find("fake:0 does not compute: "), 0U) << why;
@@ -114,7 +114,7 @@ TEST(Placement, MovesAnInputOnceItIsChecked) {
   input.mask = at::ones(input.token_ids.sizes(), at::kBool);
   const test::DeviceCounter counter;
   const ModelInput moved = placed(*model, input);
-  if (accelerator() == test::fake_device()) {
+  if (!test::tests_are_on_gpu()) {
     EXPECT_EQ(counter.counts().copies_to_device, 2); // ids and types
   }
   EXPECT_FALSE(moved.mask.defined()); // every token is real

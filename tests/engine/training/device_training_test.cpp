@@ -294,7 +294,7 @@ TEST_P(TrainingOnDevice, GoesOnFromACheckpointOfTheCpu) {
 // ---- Waits ------------------------------------------------------------------------------------------------
 
 TEST_P(TrainingOnDevice, WaitsForTheDeviceAFewTimesAStep) {
-  if (test::accelerator() != test::fake_device()) GTEST_SKIP() << "only the fake device counts waits";
+  if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device counts waits";
   const ToyFolder folder;
   const Training training = GetParam().make(folder);
   training.settings().execution.device = the_device();
@@ -361,8 +361,7 @@ TEST(RecallOnDevice, MeasuresWhatTheCpuMeasures) {
 // ---- Memory and errors ------------------------------------------------------------------------------------
 
 TEST(DeviceTraining, SaysThatTheMemoryDoesNotSufficeAndGoesOnLater) {
-  if (test::accelerator() != test::fake_device())
-    GTEST_SKIP() << "only the fake device's memory can be limited";
+  if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's memory can be limited";
   const Result whole = result_on(the_device(), {"finetune_layers", finetune_layers, 1});
   const ToyFolder folder;
   const Training training = finetune_layers(folder);
