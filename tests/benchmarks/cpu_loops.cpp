@@ -22,7 +22,7 @@ namespace {
 class Tensor {
 public:
   Tensor(const std::int64_t tokens, const std::int64_t width)
-      : values_(static_cast<std::size_t>(tokens * width / lane_count)), width_(width) {
+      : values_(static_cast<std::size_t>(tokens * width / most_lanes)), width_(width) {
     std::mt19937 generator(1);
     std::normal_distribution<float> normal;
     for (Lanes& lanes : values_)
@@ -39,7 +39,7 @@ public:
 
 private:
   struct alignas(64) Lanes {
-    float values[lane_count];
+    float values[most_lanes];
   };
   std::vector<Lanes> values_; // aligned as LibTorch's allocator does
   std::int64_t width_;

@@ -1,11 +1,11 @@
-// Sixteen floats at a time (one AVX-512 register, two of AVX2, four of SSE), and the rows of features that
-// the loops read and write. The files that include this are compiled once for each kind of processor, in a
-// namespace of its own, so that the linker never merges their code.
+// A register of floats at a time (sixteen with AVX-512, eight with AVX2, else four), and the rows of features
+// that the loops read and write. The files that include this are compiled once for each kind of processor, in
+// a namespace of its own, so that the linker never merges their code.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
-#if defined __AVX512F__
+#if defined __AVX__
   #include <immintrin.h>
 #endif
 
@@ -15,46 +15,38 @@
   #error "define HYDRASCOPE_CPU as plain, avx2 or avx512"
 #endif
 #define HYDRASCOPE_INLINE inline __attribute__((always_inline))
+// Registers cannot be indexed: loops over them have to be unrolled.
+#define HYDRASCOPE_UNROLL _Pragma("GCC unroll 16")
 
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 
-using Lanes = float __attribute__((vector_size(64)));
-using WholeLanes = std::int32_t __attribute__((vector_size(64)));
-using HalfWords = std::uint16_t __attribute__((vector_size(32)));
-using Words = std::uint32_t __attribute__((vector_size(64)));
-
-// As wide as the processor's registers. Wider values, such as Lanes without AVX-512, are kept in memory,
-// which bounds loops that do little with each number.
+// As wide as the processor's registers. GCC keeps wider values in memory, and compares them number by number.
 #if defined __AVX512F__
-using Register = Lanes;
+constexpr std::int64_t lane_count = 16;
 #elif defined __AVX__
-using Register = float __attribute__((vector_size(32)));
+constexpr std::int64_t lane_count = 8;
 #else
-using Register = float __attribute__((vector_size(16)));
+constexpr std::int64_t lane_count = 4;
 #endif
-constexpr std::int64_t register_floats = sizeof(Register) / sizeof(float);
-using HalfRegister = std::uint16_t __attribute__((vector_size(sizeof(Register) / 2)));
-using WordRegister = std::uint32_t __attribute__((vector_size(sizeof(Register))));
+static_assert(most_lanes % lane_count == 0);
 
-template <typename Vector>
-HYDRASCOPE_INLINE Vector load_as(const float* from) {
-  Vector x;
+using Lanes = float __attribute__((vector_size(4 * lane_count)));
+using WholeLanes = std::int32_t __attribute__((vector_size(4 * lane_count)));
+using Words = std::uint32_t __attribute__((vector_size(4 * lane_count)));
+using HalfWords = std::uint16_t __attribute__((vector_size(2 * lane_count)));
+
+HYDRASCOPE_INLINE Lanes load(const float* from) {
+  Lanes x;
   std::memcpy(&x, from, sizeof x);
   return x;
 }
-HYDRASCOPE_INLINE Lanes load(const float* from) { return load_as<Lanes>(from); }
-template <typename Vector>
-HYDRASCOPE_INLINE void store(float* to, const Vector& x) {
-  std::memcpy(to, &x, sizeof x);
-}
+HYDRASCOPE_INLINE void store(float* to, const Lanes& x) { std::memcpy(to, &x, sizeof x); }
 
 // Stores past the caches, to an address that is a multiple of a register's size: a cache line that is written
 // whole need not be read first. Visible to other threads after streamed(). Used only where a register is a
 // line: halves of one were measured to be slower than ordinary stores.
-template <typename Vector>
-HYDRASCOPE_INLINE void stream(float* to, const Vector& x) {
+HYDRASCOPE_INLINE void stream(float* to, const Lanes& x) {
 #if defined __AVX512F__
-  static_assert(sizeof(Vector) == sizeof(__m512));
   _mm512_stream_ps(to, reinterpret_cast<const __m512&>(x));
 #else
   store(to, x);
@@ -66,18 +58,14 @@ HYDRASCOPE_INLINE void streamed() {
 #endif
 }
 
-// A vector of floats from as many bfloat16 numbers, which are the floats' upper halves.
-template <typename Vector, typename HalfVector, typename WordVector>
-HYDRASCOPE_INLINE Vector widened(const std::uint16_t* from) {
-  HalfVector half;
+// Floats from as many bfloat16 numbers, which are the floats' upper halves.
+HYDRASCOPE_INLINE Lanes load(const std::uint16_t* from) {
+  HalfWords half;
   std::memcpy(&half, from, sizeof half);
-  const WordVector bits = __builtin_convertvector(half, WordVector) << 16;
-  Vector x;
+  const Words bits = __builtin_convertvector(half, Words) << 16;
+  Lanes x;
   std::memcpy(&x, &bits, sizeof x);
   return x;
-}
-HYDRASCOPE_INLINE Lanes load_bfloat16(const std::uint16_t* from) {
-  return widened<Lanes, HalfWords, Words>(from);
 }
 
 // Reads the lines of `count` numbers into the cache, for later.
@@ -85,12 +73,6 @@ template <std::int64_t count, typename Number>
 HYDRASCOPE_INLINE void prefetch(const Number* from) {
   constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(Number));
   for (std::int64_t i = 0; i < count; i += line) __builtin_prefetch(from + i);
-}
-
-// A register of floats from floats or bfloat16 numbers.
-HYDRASCOPE_INLINE Register load_register(const float* from) { return load_as<Register>(from); }
-HYDRASCOPE_INLINE Register load_register(const std::uint16_t* from) {
-  return widened<Register, HalfRegister, WordRegister>(from);
 }
 
 // Rounds to nearest, ties to even; NaN stays NaN.
@@ -105,54 +87,77 @@ HYDRASCOPE_INLINE void store_bfloat16(std::uint16_t* to, const Lanes& x) {
 
 // (Adding 0 instead would change −0.)
 HYDRASCOPE_INLINE Lanes all(const float value) { return value - Lanes{}; }
+#if defined __AVX512F__
 constexpr WholeLanes lane_order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#elif defined __AVX__
+constexpr WholeLanes lane_order = {0, 1, 2, 3, 4, 5, 6, 7};
+#else
+constexpr WholeLanes lane_order = {0, 1, 2, 3};
+#endif
+// b where one of them is NaN.
 HYDRASCOPE_INLINE Lanes larger(const Lanes& a, const Lanes& b) { return a > b ? a : b; }
-template <typename Vector>
-HYDRASCOPE_INLINE Vector magnitude(const Vector& x) {
-  return x < 0 ? -x : x;
+HYDRASCOPE_INLINE Lanes smaller(const Lanes& a, const Lanes& b) { return a < b ? a : b; }
+HYDRASCOPE_INLINE Lanes magnitude(const Lanes& x) { return x < 0 ? -x : x; }
+
+// Four numbers, of which each is combine() of every fourth.
+template <typename Combine>
+HYDRASCOPE_INLINE Lanes folded_to_four(Lanes x, [[maybe_unused]] const Combine& combine) {
+#if defined __AVX512F__
+  x = combine(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  x = combine(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+#elif defined __AVX__
+  x = combine(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3));
+#endif
+  return x;
 }
 HYDRASCOPE_INLINE float largest_of(const Lanes& x) {
-  const Lanes eight =
-      larger(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
-  const Lanes four = larger(
-      eight, __builtin_shufflevector(eight, eight, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+  const Lanes four = folded_to_four(x, larger);
   const float left = four[0] > four[2] ? four[0] : four[2], right = four[1] > four[3] ? four[1] : four[3];
   return left > right ? left : right;
 }
 HYDRASCOPE_INLINE float sum_of(const Lanes& x) {
-  const Lanes eight = x + __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
-  const Lanes four =
-      eight + __builtin_shufflevector(eight, eight, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+  const Lanes four = folded_to_four(x, [](const Lanes& a, const Lanes& b) { return a + b; });
   return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
-// The same for a narrower register.
-template <typename Vector>
-HYDRASCOPE_INLINE float sum_of(const Vector& x) {
-  float sum = 0;
-  for (std::size_t i = 0; i < sizeof(Vector) / sizeof(float); ++i) sum += x[i];
-  return sum;
+// (GCC 12 warns of what the unmasked functions below do not set.)
+// |x| < 2²².
+HYDRASCOPE_INLINE Lanes nearest_whole(const Lanes& x) {
+#if defined __AVX512F__
+  return __builtin_bit_cast(Lanes, _mm512_maskz_roundscale_ps(0xffff, __builtin_bit_cast(__m512, x), 0));
+#else
+  constexpr float to_whole = 12582912.0F; // 1.5 · 2²³: adding it rounds
+  return (x + to_whole) - to_whole;
+#endif
 }
 
-// e^x to 1e-7 of itself: 2^n · e^r with |r| ≤ ½ ln 2 and e^r by its Taylor polynomial. Below −87 the smallest
-// normal number, above 88 about the largest; NaN stays NaN.
-HYDRASCOPE_INLINE Lanes exponential(const Lanes& exponent) {
-  Lanes x = exponent > 88.0F ? all(88.0F) : exponent; // comparisons with NaN choose it
-  x = x < -87.0F ? all(-87.0F) : x;
-  constexpr float to_whole = 12582912.0F; // 1.5 · 2²³: adding it rounds to whole numbers
-  const Lanes n = (x * 1.44269504F + to_whole) - to_whole;
-  const Lanes r = (x - n * 0.693359375F) + n * 2.12194440e-4F;
-  Lanes power = r * (1.0F / 5040) + (1.0F / 720);
-  power = power * r + (1.0F / 120);
-  power = power * r + (1.0F / 24);
-  power = power * r + (1.0F / 6);
-  power = power * r + 0.5F;
-  power = power * r + 1.0F;
-  power = power * r + 1.0F;
+// x · 2^n for whole n of −126 … 127.
+HYDRASCOPE_INLINE Lanes times_power_of_two(const Lanes& x, const Lanes& n) {
+#if defined __AVX512F__
+  return __builtin_bit_cast(
+      Lanes, _mm512_maskz_scalef_ps(0xffff, __builtin_bit_cast(__m512, x), __builtin_bit_cast(__m512, n)));
+#else
   const WholeLanes exponent_bits = (__builtin_convertvector(n, WholeLanes) + 127) << 23;
   Lanes scale;
   std::memcpy(&scale, &exponent_bits, sizeof scale);
-  return power * scale;
+  return x * scale;
+#endif
+}
+
+// e^x to 1e-7 of itself: 2^n · e^r with |r| ≤ ½ ln 2 and e^r by the polynomial with 1 + r whose largest
+// relative error there, 3e-9, is the least. Below −87 the smallest normal number, above 88 about the largest;
+// NaN stays NaN.
+HYDRASCOPE_INLINE Lanes exponential(const Lanes& exponent) {
+  const Lanes x = larger(all(-87.0F), smaller(all(88.0F), exponent));
+  const Lanes n = nearest_whole(x * 1.44269504F);
+  const Lanes r = (x - n * 0.693359375F) + n * 2.12194440e-4F; // ln 2 in two parts
+  Lanes power = r * 0.00138145402F + 0.00836874539F;
+  power = power * r + 0.0416683908F;
+  power = power * r + 0.166665204F;
+  power = power * r + 0.499999934F;
+  power = power * r + 1.0F;
+  power = power * r + 1.0F;
+  return times_power_of_two(power, n);
 }
 
 // Near 0 by its Taylor polynomial, as 1 − 2 / (e^2x + 1) would lose small x.
@@ -186,7 +191,7 @@ HYDRASCOPE_INLINE const float* row_of(const Rows& rows, const std::int64_t token
   const std::int64_t d = rows.head_width;
   if (rows.element == Element::float32) {
     const auto* from = static_cast<const float*>(rows.data) + token * rows.token_stride;
-    if (rows.head_stride == d && rows.width() % lane_count == 0) return from;
+    if (rows.head_stride == d && rows.width() % most_lanes == 0) return from;
     for (std::int64_t head = 0; head < rows.heads; ++head)
       copy(buffer + head * d, from + head * rows.head_stride, d);
     return buffer;
@@ -194,7 +199,7 @@ HYDRASCOPE_INLINE const float* row_of(const Rows& rows, const std::int64_t token
   const auto* from = static_cast<const std::uint16_t*>(rows.data) + token * rows.token_stride;
   for (std::int64_t head = 0; head < rows.heads; ++head, from += rows.head_stride) {
     std::int64_t f = 0;
-    for (; f + lane_count <= d; f += lane_count) store(buffer + head * d + f, load_bfloat16(from + f));
+    for (; f + lane_count <= d; f += lane_count) store(buffer + head * d + f, load(from + f));
     for (; f < d; ++f) {
       const std::uint32_t bits = static_cast<std::uint32_t>(from[f]) << 16;
       std::memcpy(buffer + head * d + f, &bits, sizeof bits);
@@ -206,7 +211,7 @@ HYDRASCOPE_INLINE const float* row_of(const Rows& rows, const std::int64_t token
 // Where to write a token's results before put_row(): its own place if the layout permits, else the buffer.
 HYDRASCOPE_INLINE float* place_of(const Rows& rows, const std::int64_t token, float* buffer) {
   if (rows.element != Element::float32 || rows.head_stride != rows.head_width ||
-      rows.width() % lane_count != 0)
+      rows.width() % most_lanes != 0)
     return buffer;
   return static_cast<float*>(rows.data) + token * rows.token_stride;
 }
@@ -249,7 +254,7 @@ HYDRASCOPE_INLINE void clear(float* from, const std::int64_t count) {
   std::memset(from, 0, static_cast<std::size_t>(count) * sizeof(float));
 }
 
-// Which of the sixteen indices from f on are below `count`.
+// Which of the indices from f on, one for each lane, are below `count`.
 HYDRASCOPE_INLINE WholeLanes present(const std::int64_t f, const std::int64_t count) {
   return lane_order + static_cast<std::int32_t>(f) < static_cast<std::int32_t>(count);
 }

@@ -35,10 +35,10 @@ void in_blocks(const TokenRange range, const Use& use) {
   }
 }
 
-// Whole registers: the loops' arrays of floats have padded_to_lanes(width) entries.
-constexpr std::int64_t lane_count = 16;
+// Whole registers, whatever the processor: the loops' arrays of floats have padded_to_lanes(width) entries.
+constexpr std::int64_t most_lanes = 16;
 constexpr std::int64_t padded_to_lanes(const std::int64_t width) {
-  return (width + lane_count - 1) / lane_count * lane_count;
+  return (width + most_lanes - 1) / most_lanes * most_lanes;
 }
 
 // φ(y), feature by feature.

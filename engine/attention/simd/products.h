@@ -4,23 +4,16 @@
 
 #include "engine/attention/simd/lanes.h"
 
-#ifdef __AVX512BF16__
-  #include <immintrin.h>
-#endif
-
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
-// Registers cannot be indexed: loops over them have to be unrolled.
-#define HYDRASCOPE_UNROLL _Pragma("GCC unroll 8")
-
-// Registers of a row of C that are kept for each of the rows_at_once rows of A.
-constexpr std::int64_t registers_at_once = register_floats == lane_count ? 4 : 2;
+// Laness of a row of C that are kept for each of the rows_at_once rows of A.
+constexpr std::int64_t registers_at_once = lane_count == most_lanes ? 4 : 2;
 
 // The factors of a product: floats, or pairs of bfloat16 numbers.
-HYDRASCOPE_INLINE Register factors(const float* from) { return load_as<Register>(from); }
-HYDRASCOPE_INLINE Register factors(const float from) { return from - Register{}; }
-HYDRASCOPE_INLINE void add_products(Register& sum, const Register& a, const Register& b) { sum += a * b; }
+HYDRASCOPE_INLINE Lanes factors(const float* from) { return load(from); }
+HYDRASCOPE_INLINE Lanes factors(const float from) { return from - Lanes{}; }
+HYDRASCOPE_INLINE void add_products(Lanes& sum, const Lanes& a, const Lanes& b) { sum += a * b; }
 
 #ifdef __AVX512BF16__
 
@@ -58,26 +51,43 @@ HYDRASCOPE_INLINE void add_products(Lanes& sum, const __m512bh& a, const __m512b
 
 #endif
 
-// Sixteen rows of sixteen floats, `from` apart by from_stride, side by side: to[f·to_stride + row].
+// The first halves of two registers, number by number, and the second.
+HYDRASCOPE_INLINE Lanes alternate_first(const Lanes& a, const Lanes& b) {
+#if defined __AVX512F__
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+#elif defined __AVX__
+  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+#else
+  return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+#endif
+}
+HYDRASCOPE_INLINE Lanes alternate_second(const Lanes& a, const Lanes& b) {
+#if defined __AVX512F__
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+#elif defined __AVX__
+  return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+#else
+  return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+#endif
+}
+
+// lane_count rows of as many floats, `from` apart by from_stride, side by side: to[f·to_stride + row].
 HYDRASCOPE_INLINE void transpose_tile(const float* from, const std::int64_t from_stride, float* to,
                                       const std::int64_t to_stride) {
   Lanes rows[lane_count], other[lane_count];
   HYDRASCOPE_UNROLL
   for (std::int64_t i = 0; i < lane_count; ++i) rows[i] = load(from + i * from_stride);
-  // Four perfect shuffles of the 256 numbers: each moves a bit of the column's number to the row's.
-  const auto shuffle = [](const Lanes* in, Lanes* result) __attribute__((always_inline)) {
+  // Each perfect shuffle of all numbers moves a bit of the column's number to the row's.
+  HYDRASCOPE_UNROLL
+  for (std::int64_t bit = 1; bit < lane_count; bit *= 2) {
     HYDRASCOPE_UNROLL
     for (std::int64_t i = 0; i < lane_count / 2; ++i) {
-      result[2 * i] =
-          __builtin_shufflevector(in[i], in[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-      result[2 * i + 1] = __builtin_shufflevector(in[i], in[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13,
-                                                  29, 14, 30, 15, 31);
+      other[2 * i] = alternate_first(rows[i], rows[i + lane_count / 2]);
+      other[2 * i + 1] = alternate_second(rows[i], rows[i + lane_count / 2]);
     }
-  };
-  shuffle(rows, other);
-  shuffle(other, rows);
-  shuffle(rows, other);
-  shuffle(other, rows);
+    HYDRASCOPE_UNROLL
+    for (std::int64_t i = 0; i < lane_count; ++i) rows[i] = other[i];
+  }
   HYDRASCOPE_UNROLL
   for (std::int64_t i = 0; i < lane_count; ++i) store(to + i * to_stride, rows[i]);
 }
@@ -92,15 +102,15 @@ struct Left {
 template <std::int64_t registers, typename Entry>
 HYDRASCOPE_INLINE void add_tile(const Left<Entry>& a, const Entry* b, const std::int64_t depth,
                                 const std::int64_t stride, float* c) {
-  Register sum[rows_at_once][registers];
+  Lanes sum[rows_at_once][registers];
   HYDRASCOPE_UNROLL
   for (std::int64_t i = 0; i < rows_at_once; ++i) HYDRASCOPE_UNROLL
   for (std::int64_t l = 0; l < registers; ++l)
-    std::memcpy(&sum[i][l], c + i * stride + l * register_floats, sizeof(Register));
+    std::memcpy(&sum[i][l], c + i * stride + l * lane_count, sizeof(Lanes));
   for (std::int64_t k = 0; k < depth; ++k) {
     decltype(factors(b)) row[registers];
     HYDRASCOPE_UNROLL
-    for (std::int64_t l = 0; l < registers; ++l) row[l] = factors(b + k * stride + l * register_floats);
+    for (std::int64_t l = 0; l < registers; ++l) row[l] = factors(b + k * stride + l * lane_count);
     HYDRASCOPE_UNROLL
     for (std::int64_t i = 0; i < rows_at_once; ++i) {
       const auto factor = factors(a.data[i * a.row + k * a.column]);
@@ -111,11 +121,11 @@ HYDRASCOPE_INLINE void add_tile(const Left<Entry>& a, const Entry* b, const std:
   HYDRASCOPE_UNROLL
   for (std::int64_t i = 0; i < rows_at_once; ++i) HYDRASCOPE_UNROLL
   for (std::int64_t l = 0; l < registers; ++l)
-    std::memcpy(c + i * stride + l * register_floats, &sum[i][l], sizeof(Register));
+    std::memcpy(c + i * stride + l * lane_count, &sum[i][l], sizeof(Lanes));
 }
 
 // C (rows, stride) += A (rows, depth) · B (depth, stride). rows: a multiple of rows_at_once; stride: of
-// lane_count.
+// most_lanes.
 template <typename Entry>
 HYDRASCOPE_INLINE void add_product(const Left<Entry>& a, const Entry* b, const std::int64_t rows,
                                    const std::int64_t depth, const std::int64_t stride, float* c) {
@@ -123,9 +133,9 @@ HYDRASCOPE_INLINE void add_product(const Left<Entry>& a, const Entry* b, const s
     const Left<Entry> own{a.data + i * a.row, a.row, a.column};
     float* const to = c + i * stride;
     std::int64_t f = 0;
-    for (; f + registers_at_once * register_floats <= stride; f += registers_at_once * register_floats)
+    for (; f + registers_at_once * lane_count <= stride; f += registers_at_once * lane_count)
       add_tile<registers_at_once>(own, b + f, depth, stride, to + f);
-    for (; f < stride; f += register_floats) add_tile<1>(own, b + f, depth, stride, to + f);
+    for (; f < stride; f += lane_count) add_tile<1>(own, b + f, depth, stride, to + f);
   }
 }
 

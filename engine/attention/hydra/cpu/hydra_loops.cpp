@@ -12,21 +12,21 @@ HYDRASCOPE_INLINE float factor_of(const RowMap map, const float* x, const std::i
   if (map != RowMap::unit_l1 && map != RowMap::unit_l2) return scale;
   constexpr float least = 1e-12F;
   // Four independent sums: a single one would wait for the result of each addition.
-  Register sums[4] = {};
-  const auto add = [&](Register & sum, const std::int64_t f) __attribute__((always_inline)) {
-    const Register part = load_as<Register>(x + f);
+  Lanes sums[4] = {};
+  const auto add = [&](Lanes & sum, const std::int64_t f) __attribute__((always_inline)) {
+    const Lanes part = load(x + f);
     sum += map == RowMap::unit_l2 ? part * part : magnitude(part);
   };
   std::int64_t f = 0;
-  for (; f + 4 * register_floats <= padded; f += 4 * register_floats)
-    for (std::int64_t i = 0; i < 4; ++i) add(sums[i], f + i * register_floats);
-  for (; f < padded; f += register_floats) add(sums[0], f);
+  for (; f + 4 * lane_count <= padded; f += 4 * lane_count)
+    for (std::int64_t i = 0; i < 4; ++i) add(sums[i], f + i * lane_count);
+  for (; f < padded; f += lane_count) add(sums[0], f);
   const float sum = sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
   const float norm = map == RowMap::unit_l2 ? __builtin_sqrtf(sum) : sum;
   return 1 / (norm > least ? norm : least);
 }
 
-// Calls use(index, φ of the next features, Lanes or a Register) with the map as a constant of the inner loop.
+// Calls use(index, φ of the next features) with the map as a constant of the inner loop.
 template <typename Use>
 HYDRASCOPE_INLINE void map_row(const RowMap map, const float* x, const std::int64_t padded,
                                const float factor, const Use& use) {
@@ -38,7 +38,7 @@ HYDRASCOPE_INLINE void map_row(const RowMap map, const float* x, const std::int6
       for (std::int64_t f = 0; f < padded; f += lane_count) use(f, logistic(load(x + f)));
       return;
     default:
-      for (std::int64_t f = 0; f < padded; f += register_floats) use(f, load_as<Register>(x + f) * factor);
+      for (std::int64_t f = 0; f < padded; f += lane_count) use(f, load(x + f) * factor);
   }
 }
 
@@ -50,8 +50,8 @@ void sum_tokens(const Rows& k, const Rows& v, const unsigned char* mask, const T
     const float* const key = row_of(k, token, buffers);
     const float* const value = row_of(v, token, buffers + padded);
     const float factor = factor_of(map, key, padded, scale);
-    map_row(map, key, padded, factor, [&]<typename Vector>(const std::int64_t f, const Vector& x) {
-      store(sum + f, load_as<Vector>(sum + f) + x * load_as<Vector>(value + f));
+    map_row(map, key, padded, factor, [&](const std::int64_t f, const Lanes& x) {
+      store(sum + f, load(sum + f) + x * load(value + f));
     });
   }
 }
@@ -107,12 +107,12 @@ void gate_tokens(const Rows& q, const unsigned char* mask, const TokenRange rang
       const float* const query = row_of(q, token, buffers);
       const float factor = factor_of(map, query, padded, scale);
       if (past_caches && whole_lines(result, buffers + padded))
-        map_row(map, query, padded, factor, [&]<typename Vector>(const std::int64_t f, const Vector& x) {
-          stream(result + f, x * load_as<Vector>(sum + f));
+        map_row(map, query, padded, factor, [&](const std::int64_t f, const Lanes& x) {
+          stream(result + f, x * load(sum + f));
         });
       else
-        map_row(map, query, padded, factor, [&]<typename Vector>(const std::int64_t f, const Vector& x) {
-          store(result + f, x * load_as<Vector>(sum + f));
+        map_row(map, query, padded, factor, [&](const std::int64_t f, const Lanes& x) {
+          store(result + f, x * load(sum + f));
         });
     } else {
       std::memset(result, 0, static_cast<std::size_t>(padded) * sizeof(float));
@@ -129,14 +129,14 @@ void causal_token(const Rows& q, const Rows& k, const Rows& v, const std::int64_
   const float* const key = row_of(k, token, buffers);
   const float* const value = row_of(v, token, buffers + padded);
   map_row(key_map, key, padded, factor_of(key_map, key, padded, 1),
-          [&]<typename Vector>(const std::int64_t f, const Vector& x) {
-            store(part + f, load_as<Vector>(part + f) + x * load_as<Vector>(value + f));
+          [&](const std::int64_t f, const Lanes& x) {
+            store(part + f, load(part + f) + x * load(value + f));
           });
   const float* const query = row_of(q, token, buffers + 2 * padded);
   float* const result = place_of(out, token, buffers + 3 * padded);
   map_row(query_map, query, padded, factor_of(query_map, query, padded, scale),
-          [&]<typename Vector>(const std::int64_t f, const Vector& x) {
-            store(result + f, x * (load_as<Vector>(sum + f) + load_as<Vector>(part + f)));
+          [&](const std::int64_t f, const Lanes& x) {
+            store(result + f, x * (load(sum + f) + load(part + f)));
           });
   put_row(out, token, result);
 }
@@ -159,8 +159,8 @@ void causal_softmax_token(const Rows& q, const Rows& k, const Rows& v, const std
   const float* const query = row_of(q, token, buffers + 2 * padded);
   float* const result = place_of(out, token, buffers + 3 * padded);
   map_row(query_map, query, padded, factor_of(query_map, query, padded, 1),
-          [&]<typename Vector>(const std::int64_t f, const Vector& x) {
-            store(result + f, x * load_as<Vector>(weighted + f) / load_as<Vector>(total + f));
+          [&](const std::int64_t f, const Lanes& x) {
+            store(result + f, x * load(weighted + f) / load(total + f));
           });
   put_row(out, token, result);
 }

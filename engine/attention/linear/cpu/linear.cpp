@@ -47,8 +47,8 @@ std::int64_t LinearMap::features() const {
   const std::int64_t width = padded_to_lanes(outputs);
   if (has_two_halves(map)) return 2 * width;
   if (map != PointMap::taylor) return width;
-  std::int64_t count = lane_count + width;
-  for (std::int64_t i = 0; i < outputs; ++i) count += width - i / lane_count * lane_count;
+  std::int64_t count = most_lanes + width;
+  for (std::int64_t i = 0; i < outputs; ++i) count += width - i / most_lanes * most_lanes;
   return count;
 }
 

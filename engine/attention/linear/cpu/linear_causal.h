@@ -125,9 +125,9 @@ HYDRASCOPE_INLINE void add_lower_product(const float* a, const std::int64_t rows
     const Left<float> own{a + i * depth, depth, 1};
     float* const to = c + i * tokens_of_block;
     std::int64_t f = 0;
-    for (; f + registers_at_once * register_floats <= width; f += registers_at_once * register_floats)
+    for (; f + registers_at_once * lane_count <= width; f += registers_at_once * lane_count)
       add_tile<registers_at_once>(own, b + f, depth, tokens_of_block, to + f);
-    for (; f < width; f += register_floats) add_tile<1>(own, b + f, depth, tokens_of_block, to + f);
+    for (; f < width; f += lane_count) add_tile<1>(own, b + f, depth, tokens_of_block, to + f);
   }
 }
 

@@ -120,7 +120,7 @@ HYDRASCOPE_INLINE Lanes times_factor(const Lanes& power, const Lanes& y) {
   return power;
 }
 
-// Sixteen features of all keys of a block, divided by e^the largest so far. Rescales the sums when the
+// A register of features of all keys of a block, divided by e^the largest so far. Rescales the sums when the
 // largest grows. Adds the features to `added`, which may be `totals`.
 template <PointMap map, bool negative>
 HYDRASCOPE_INLINE void key_lanes(const float* y, const float* shifts, const std::int64_t count,
@@ -170,7 +170,7 @@ HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64
   }
 }
 
-// Sixteen features of relu and unit, and of relu_token_weighted before its factors.
+// A register of features of relu and unit, and of relu_token_weighted before its factors.
 template <PointMap map>
 HYDRASCOPE_INLINE Lanes plain_feature(const Lanes& y, const float factor, const WholeLanes& there) {
   const Lanes feature = map == PointMap::unit ? y * factor : larger(y, Lanes{});
@@ -222,30 +222,34 @@ struct TaylorPart {
 template <typename Use>
 HYDRASCOPE_INLINE void taylor_parts(const LinearMap& map, const Use& use) {
   const std::int64_t width = padded_to_lanes(map.outputs);
-  use(TaylorPart{-2, 0, lane_count, 0});
-  use(TaylorPart{-1, 0, width, lane_count});
-  std::int64_t offset = lane_count + width;
+  use(TaylorPart{-2, 0, most_lanes, 0});
+  use(TaylorPart{-1, 0, width, most_lanes});
+  std::int64_t offset = most_lanes + width;
   for (std::int64_t i = 0; i < map.outputs; ++i) {
-    const std::int64_t first = i / lane_count * lane_count;
+    const std::int64_t first = i / most_lanes * most_lanes;
     use(TaylorPart{i, first, width - first, offset});
     offset += width - first;
   }
 }
 
 // Computes a part of the features of `count` rows, followed by rows of 0 up to whole_rows(count), and calls
-// use(row, f, sixteen features) for each.
+// use(row, f, a register of features) for each.
 template <typename Use>
 HYDRASCOPE_INLINE void taylor_features(const LinearMap& map, const TaylorPart& part, const std::int64_t count,
                                        const Space& space, const Use& use) {
   constexpr Lanes one = {1};
   const std::int64_t stride = padded_to_lanes(map.outputs);
-  const auto own = static_cast<std::int32_t>(part.i - part.first); // i's place in the first lanes
-  const Lanes not_before = lane_order == own ? all(0.70710678F) : (lane_order > own ? all(1.0F) : Lanes{});
+  const auto own = static_cast<std::int32_t>(part.i - part.first); // i's place in the part
+  Lanes not_before[most_lanes / lane_count];
+  for (std::int64_t f = 0; f < most_lanes; f += lane_count) {
+    const WholeLanes place = lane_order + static_cast<std::int32_t>(f);
+    not_before[f / lane_count] = place == own ? all(0.70710678F) : (place > own ? all(1.0F) : Lanes{});
+  }
   for (std::int64_t row = 0; row < count; ++row) {
     const float* const y = space.y + row * stride;
     for (std::int64_t f = 0; f < part.width; f += lane_count) {
-      Lanes feature = part.i == -2 ? one : load(y + part.first + f);
-      if (part.i >= 0) feature *= f == 0 ? not_before * y[part.i] : all(y[part.i]);
+      Lanes feature = part.i == -2 ? (f == 0 ? one : Lanes{}) : load(y + part.first + f);
+      if (part.i >= 0) feature *= f < most_lanes ? not_before[f / lane_count] * y[part.i] : all(y[part.i]);
       store(space.features + row * part.width + f, feature);
       use(row, f, feature);
     }

@@ -6,7 +6,7 @@
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
-constexpr std::int64_t piece = registers_at_once * register_floats;
+constexpr std::int64_t piece = registers_at_once * lane_count;
 
 // Distance of the prefetch, in rows: a feature of a tile's keys, or one token's values.
 constexpr std::int64_t rows_ahead = 32;
@@ -16,16 +16,16 @@ template <std::int64_t group, typename Number>
 HYDRASCOPE_INLINE void score_tile(const float* q, const std::int64_t width, const Number* keys, float* scores,
                                   const std::int64_t stride) {
   for (std::int64_t first = 0; first < tokens_of_block; first += piece) {
-    Register sum[group][registers_at_once] = {};
+    Lanes sum[group][registers_at_once] = {};
     for (std::int64_t f = 0; f < width; ++f) {
-      Register key[registers_at_once];
+      Lanes key[registers_at_once];
       HYDRASCOPE_UNROLL
       for (std::int64_t r = 0; r < registers_at_once; ++r)
-        key[r] = load_register(keys + f * tokens_of_block + first + r * register_floats);
+        key[r] = load(keys + f * tokens_of_block + first + r * lane_count);
       prefetch<piece>(keys + (f + rows_ahead) * tokens_of_block + first);
       HYDRASCOPE_UNROLL
       for (std::int64_t g = 0; g < group; ++g) {
-        const Register factor = q[g * width + f] - Register{};
+        const Lanes factor = q[g * width + f] - Lanes{};
         HYDRASCOPE_UNROLL
         for (std::int64_t r = 0; r < registers_at_once; ++r) sum[g][r] += factor * key[r];
       }
@@ -33,7 +33,7 @@ HYDRASCOPE_INLINE void score_tile(const float* q, const std::int64_t width, cons
     HYDRASCOPE_UNROLL
     for (std::int64_t g = 0; g < group; ++g) HYDRASCOPE_UNROLL
     for (std::int64_t r = 0; r < registers_at_once; ++r)
-      store(scores + g * stride + first + r * register_floats, sum[g][r]);
+      store(scores + g * stride + first + r * lane_count, sum[g][r]);
   }
 }
 
@@ -43,16 +43,16 @@ HYDRASCOPE_INLINE void gather_values(const float* weights, const std::int64_t st
                                      const std::int64_t count, const Number* values,
                                      const std::int64_t padded, float* sums) {
   const auto add = [&]<std::int64_t registers>(const std::int64_t f) __attribute__((always_inline)) {
-    Register sum[group][registers] = {};
+    Lanes sum[group][registers] = {};
     for (std::int64_t j = 0; j < count; ++j) {
-      Register value[registers];
+      Lanes value[registers];
       HYDRASCOPE_UNROLL
       for (std::int64_t r = 0; r < registers; ++r)
-        value[r] = load_register(values + j * padded + f + r * register_floats);
-      prefetch<registers * register_floats>(values + (j + rows_ahead) * padded + f);
+        value[r] = load(values + j * padded + f + r * lane_count);
+      prefetch<registers * lane_count>(values + (j + rows_ahead) * padded + f);
       HYDRASCOPE_UNROLL
       for (std::int64_t g = 0; g < group; ++g) {
-        const Register weight = weights[g * stride + j] - Register{};
+        const Lanes weight = weights[g * stride + j] - Lanes{};
         HYDRASCOPE_UNROLL
         for (std::int64_t r = 0; r < registers; ++r) sum[g][r] += weight * value[r];
       }
@@ -60,14 +60,14 @@ HYDRASCOPE_INLINE void gather_values(const float* weights, const std::int64_t st
     HYDRASCOPE_UNROLL
     for (std::int64_t g = 0; g < group; ++g) HYDRASCOPE_UNROLL
     for (std::int64_t r = 0; r < registers; ++r)
-      store(sums + g * padded + f + r * register_floats, sum[g][r]);
+      store(sums + g * padded + f + r * lane_count, sum[g][r]);
   };
   std::int64_t f = 0;
   for (; f + piece <= padded; f += piece) add.template operator()<registers_at_once>(f);
-  for (; f < padded; f += register_floats) add.template operator()<1>(f);
+  for (; f < padded; f += lane_count) add.template operator()<1>(f);
 }
 
-// scores ← e^(score − the largest), 0 from `count` on up to a whole register of sixteen.
+// scores ← e^(score − the largest), 0 from `count` on up to a whole register.
 HYDRASCOPE_INLINE void make_shares(float* scores, const std::int64_t count, float* largest, float* total) {
   Lanes top = all(-__builtin_inff());
   for (std::int64_t j = 0; j < count; j += lane_count)

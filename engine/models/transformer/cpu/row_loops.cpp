@@ -20,20 +20,20 @@ HYDRASCOPE_INLINE float number(const std::uint16_t x) { // bfloat16
 }
 
 // GCC 12 converts a vector of _Float16 one by one, and warns of what its unmasked function does not set.
-HYDRASCOPE_INLINE Register load_register(const _Float16* from) {
+HYDRASCOPE_INLINE Lanes load(const _Float16* from) {
 #if defined __AVX512F__
   return __builtin_bit_cast(
-      Register, _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+      Lanes, _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
 #elif defined __F16C__
-  return __builtin_bit_cast(Register,
+  return __builtin_bit_cast(Lanes,
                             _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 #else
-  Register x = {};
-  for (std::int64_t i = 0; i < register_floats; ++i) x[i] = number(from[i]);
+  Lanes x = {};
+  for (std::int64_t i = 0; i < lane_count; ++i) x[i] = number(from[i]);
   return x;
 #endif
 }
-using cpu::HYDRASCOPE_CPU::load_register;
+using cpu::HYDRASCOPE_CPU::load;
 
 // One row after another: the hardware prefetcher follows a single stream best but stops at the end of a page,
 // so lines 4 KiB ahead are requested here. Zen 5, float16: 65 GB/s; four rows at a time with the next four
@@ -41,26 +41,26 @@ using cpu::HYDRASCOPE_CPU::load_register;
 template <std::int64_t columns, typename Number>
 HYDRASCOPE_INLINE void multiply(const float* const* x, const Number* weights, const std::int64_t in,
                                 const std::int64_t rows, float* const* out) {
-  constexpr std::int64_t sums = 4, step = sums * register_floats;
+  constexpr std::int64_t sums = 4, step = sums * lane_count;
   constexpr std::int64_t ahead = 4096 / static_cast<std::int64_t>(sizeof(Number));
   for (std::int64_t row = 0; row < rows; ++row) {
     const Number* const from = weights + row * in;
-    Register sum[columns][sums] = {};
+    Lanes sum[columns][sums] = {};
     std::int64_t i = 0;
     for (; i + step <= in; i += step) {
       prefetch<step>(from + i + ahead);
       HYDRASCOPE_UNROLL
       for (std::int64_t s = 0; s < sums; ++s) {
-        const Register w = load_register(from + i + s * register_floats);
+        const Lanes w = load(from + i + s * lane_count);
         HYDRASCOPE_UNROLL
         for (std::int64_t c = 0; c < columns; ++c)
-          sum[c][s] += load_register(x[c] + i + s * register_floats) * w;
+          sum[c][s] += load(x[c] + i + s * lane_count) * w;
       }
     }
-    for (; i + register_floats <= in; i += register_floats) {
-      const Register w = load_register(from + i);
+    for (; i + lane_count <= in; i += lane_count) {
+      const Lanes w = load(from + i);
       HYDRASCOPE_UNROLL
-      for (std::int64_t c = 0; c < columns; ++c) sum[c][0] += load_register(x[c] + i) * w;
+      for (std::int64_t c = 0; c < columns; ++c) sum[c][0] += load(x[c] + i) * w;
     }
     HYDRASCOPE_UNROLL
     for (std::int64_t c = 0; c < columns; ++c) {
