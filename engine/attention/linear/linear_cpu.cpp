@@ -49,12 +49,16 @@ std::int64_t units_of_thread(const std::int64_t products) {
 HeadMaps::HeadMaps(const cpu::PointMap map, const LoopProjection& projection, const std::int64_t head_width,
                    const bool normalised)
     : weight_(padded(projection.weight)), bias_(padded(projection.bias)) {
+  // A scaled product needs no further pass over its numbers.
+  const bool scaled_weight = weight_.defined() && projection.scale != 1;
+  if (scaled_weight) weight_.mul_(projection.scale);
+  if (scaled_weight && bias_.defined()) bias_.mul_(projection.scale);
   if (projection.token_weights.defined())
     token_weights_ = projection.token_weights.to(at::kFloat).contiguous();
   common_.map = map;
   common_.head_width = head_width;
   common_.outputs = projection.weight.defined() ? projection.weight.size(2) : head_width;
-  common_.scale = static_cast<float>(projection.scale);
+  common_.scale = scaled_weight ? 1 : static_cast<float>(projection.scale);
   common_.normalised = normalised;
   common_.half_square = static_cast<float>(projection.half_square);
 }

@@ -75,14 +75,19 @@ HYDRASCOPE_INLINE void prefetch(const Number* from) {
   for (std::int64_t i = 0; i < count; i += line) __builtin_prefetch(from + i);
 }
 
-// Rounds to nearest, ties to even; NaN stays NaN.
+// Rounds to nearest, ties to even; NaN stays NaN. (The processor's own instruction makes small numbers 0.)
 HYDRASCOPE_INLINE void store_bfloat16(std::uint16_t* to, const Lanes& x) {
+#ifdef __AVX512BF16__
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      __builtin_bit_cast(__m256i, _mm512_cvtneps_pbh(__builtin_bit_cast(__m512, x))));
+#else
   Words bits;
   std::memcpy(&bits, &x, sizeof bits);
   const Words rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
   const Words quiet = (bits >> 16) | 0x40U;
   const HalfWords half = __builtin_convertvector(x == x ? rounded : quiet, HalfWords);
   std::memcpy(to, &half, sizeof half);
+#endif
 }
 
 // (Adding 0 instead would change −0.)
@@ -94,9 +99,23 @@ constexpr WholeLanes lane_order = {0, 1, 2, 3, 4, 5, 6, 7};
 #else
 constexpr WholeLanes lane_order = {0, 1, 2, 3};
 #endif
-// b where one of them is NaN.
-HYDRASCOPE_INLINE Lanes larger(const Lanes& a, const Lanes& b) { return a > b ? a : b; }
-HYDRASCOPE_INLINE Lanes smaller(const Lanes& a, const Lanes& b) { return a < b ? a : b; }
+// b where one of them is NaN. (GCC makes two instructions of a comparison of sixteen numbers.)
+HYDRASCOPE_INLINE Lanes larger(const Lanes& a, const Lanes& b) {
+#if defined __AVX512F__
+  return __builtin_bit_cast(
+      Lanes, _mm512_maskz_max_ps(0xffff, __builtin_bit_cast(__m512, a), __builtin_bit_cast(__m512, b)));
+#else
+  return a > b ? a : b;
+#endif
+}
+HYDRASCOPE_INLINE Lanes smaller(const Lanes& a, const Lanes& b) {
+#if defined __AVX512F__
+  return __builtin_bit_cast(
+      Lanes, _mm512_maskz_min_ps(0xffff, __builtin_bit_cast(__m512, a), __builtin_bit_cast(__m512, b)));
+#else
+  return a < b ? a : b;
+#endif
+}
 HYDRASCOPE_INLINE Lanes magnitude(const Lanes& x) { return x < 0 ? -x : x; }
 
 // Four numbers, of which each is combine() of every fourth.
@@ -144,11 +163,10 @@ HYDRASCOPE_INLINE Lanes times_power_of_two(const Lanes& x, const Lanes& n) {
 #endif
 }
 
-// e^x to 1e-7 of itself: 2^n · e^r with |r| ≤ ½ ln 2 and e^r by the polynomial with 1 + r whose largest
-// relative error there, 3e-9, is the least. Below −87 the smallest normal number, above 88 about the largest;
-// NaN stays NaN.
+// e^x for x ≤ 88, to 1e-7 of itself: 2^n · e^r with |r| ≤ ½ ln 2 and e^r by the polynomial with 1 + r whose
+// largest relative error there, 3e-9, is the least. Below −87 the smallest normal number; NaN stays NaN.
 HYDRASCOPE_INLINE Lanes exponential(const Lanes& exponent) {
-  const Lanes x = larger(all(-87.0F), smaller(all(88.0F), exponent));
+  const Lanes x = larger(all(-87.0F), exponent);
   const Lanes n = nearest_whole(x * 1.44269504F);
   const Lanes r = (x - n * 0.693359375F) + n * 2.12194440e-4F; // ln 2 in two parts
   Lanes power = r * 0.00138145402F + 0.00836874539F;
@@ -160,7 +178,18 @@ HYDRASCOPE_INLINE Lanes exponential(const Lanes& exponent) {
   return times_power_of_two(power, n);
 }
 
-// Near 0 by its Taylor polynomial, as 1 − 2 / (e^2x + 1) would lose small x.
+// The same to 1.1e-4, for what is rounded to bfloat16 (2e-3).
+HYDRASCOPE_INLINE Lanes rough_exponential(const Lanes& exponent) {
+  const Lanes x = larger(all(-87.0F), exponent);
+  const Lanes n = nearest_whole(x * 1.44269504F);
+  const Lanes r = x - n * 0.693147181F;
+  Lanes power = r * 0.165178359F + 0.504134598F;
+  power = power * r + 1.00019623F;
+  power = power * r + 1.0F;
+  return times_power_of_two(power, n);
+}
+
+// Near 0 by its Taylor polynomial, as 1 − 2 / (e^2x + 1) would lose small x; beyond 9 it is 1.
 HYDRASCOPE_INLINE Lanes hyperbolic_tangent(const Lanes& x) {
   const Lanes size = magnitude(x), square = x * x;
   Lanes near = square * (-1382.0F / 155925) + (62.0F / 2835);
@@ -168,11 +197,13 @@ HYDRASCOPE_INLINE Lanes hyperbolic_tangent(const Lanes& x) {
   near = near * square + (2.0F / 15);
   near = near * square - (1.0F / 3);
   near = x + x * square * near;
-  const Lanes far = 1.0F - 2.0F / (exponential(2.0F * size) + 1.0F);
+  const Lanes far = 1.0F - 2.0F / (exponential(smaller(all(20.0F), 2.0F * size)) + 1.0F);
   return size < 0.25F ? near : (x < 0 ? -far : far);
 }
 
-HYDRASCOPE_INLINE Lanes logistic(const Lanes& x) { return 1.0F / (1.0F + exponential(-x)); }
+HYDRASCOPE_INLINE Lanes logistic(const Lanes& x) {
+  return 1.0F / (1.0F + exponential(smaller(all(88.0F), -x)));
+}
 
 // ---- Copying tokens' features between memory and the loops' buffers ----
 
@@ -258,6 +289,37 @@ HYDRASCOPE_INLINE void clear(float* from, const std::int64_t count) {
 HYDRASCOPE_INLINE WholeLanes present(const std::int64_t f, const std::int64_t count) {
   return lane_order + static_cast<std::int32_t>(f) < static_cast<std::int32_t>(count);
 }
+
+// Requests the rows of a range of tokens from memory, a part at each call, while something else is computed.
+// Tokens that do not exist do no harm.
+template <bool to_write = false>
+class Prefetch {
+public:
+  HYDRASCOPE_INLINE Prefetch(const Rows& rows, const TokenRange range, const std::int64_t calls)
+      : size_(rows.element == Element::float32 ? 4 : 2),
+        rows_(rows),
+        next_(range.first),
+        last_(range.last),
+        at_once_((range.last - range.first + calls - 1) / calls) {}
+
+  HYDRASCOPE_INLINE void operator()() {
+    const std::int64_t end = next_ + at_once_ < last_ ? next_ + at_once_ : last_;
+    for (; next_ < end; ++next_) {
+      const auto* const row = static_cast<const char*>(rows_.data) + next_ * rows_.token_stride * size_;
+      for (std::int64_t byte = 0; byte < rows_.head_width * size_; byte += 64)
+        __builtin_prefetch(row + byte, to_write, 2);
+    }
+  }
+
+private:
+  std::int64_t size_;
+  Rows rows_;
+  std::int64_t next_, last_, at_once_;
+};
+
+struct NoPrefetch {
+  HYDRASCOPE_INLINE void operator()() const {}
+};
 
 // Copies the block's real rows one after another to `to`, followed by rows of 0 up to a multiple of
 // rows_at_once. Returns the number of real rows.

@@ -1,5 +1,6 @@
-// Small matrix products in registers, for the processor that HYDRASCOPE_CPU names: C += A·B with A of any
-// strides, the rows of B and C padded to whole lanes. Blocks of A and B should fit the first two caches.
+// Small matrix products in registers, for the processor that HYDRASCOPE_CPU names: C = A·B or C += A·B with A
+// of any strides, the rows of B and C padded to whole lanes. Blocks of A and B should fit the first two
+// caches.
 #pragma once
 
 #include "engine/attention/simd/lanes.h"
@@ -7,49 +8,101 @@
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
-// Laness of a row of C that are kept for each of the rows_at_once rows of A.
+// Registers of a row of C that are kept for each of the rows_at_once rows of A.
 constexpr std::int64_t registers_at_once = lane_count == most_lanes ? 4 : 2;
 
-// The factors of a product: floats, or pairs of bfloat16 numbers.
+// Numbers as the product takes them: floats, or pairs of bfloat16 numbers, neighbours along the depth. A row
+// of the left factor is a row of them; rows of the right factor are floats one below the other, or pairs of
+// them side by side.
+template <typename Number>
+constexpr std::int64_t depth_of = sizeof(Number) / sizeof(float);
+
 HYDRASCOPE_INLINE Lanes factors(const float* from) { return load(from); }
 HYDRASCOPE_INLINE Lanes factors(const float from) { return from - Lanes{}; }
 HYDRASCOPE_INLINE void add_products(Lanes& sum, const Lanes& a, const Lanes& b) { sum += a * b; }
 
+// Numbers f … of a row of the left factor.
+HYDRASCOPE_INLINE void store_left(float* row, const std::int64_t f, const Lanes& x) { store(row + f, x); }
+// Numbers f … of rows k and k + 1 of the right factor. k: even.
+HYDRASCOPE_INLINE void store_right(float* rows, const std::int64_t k, const std::int64_t width,
+                                   const std::int64_t f, const Lanes& first, const Lanes& second) {
+  store(rows + k * width + f, first);
+  store(rows + (k + 1) * width + f, second);
+}
+
 #ifdef __AVX512BF16__
 
-// Two neighbours along the depth side by side, as vdpbf16ps expects them: 2·(k/2·width + f) + k%2.
-using Pair = std::uint32_t;
+// As vdpbf16ps expects them.
+struct Pair {
+  std::uint16_t first, second;
+};
+template <>
+constexpr std::int64_t depth_of<Pair> = 2;
+using Factor = Pair;
 
-HYDRASCOPE_INLINE __m512i pairs_of(const Lanes& even, const Lanes& odd) {
-  // The instruction places its second operand's sixteen numbers below its first's.
-  const __m512i both = __builtin_bit_cast(
-      __m512i, _mm512_cvtne2ps_pbh(__builtin_bit_cast(__m512, odd), __builtin_bit_cast(__m512, even)));
+// Sixteen bfloat16 numbers below sixteen others, pair by pair.
+HYDRASCOPE_INLINE __m512i paired(const __m512i both) {
   alignas(64) static constexpr std::uint16_t order[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                                           21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
                                                           11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   return _mm512_permutexvar_epi16(_mm512_load_si512(order), both);
 }
+HYDRASCOPE_INLINE __m512i pairs_of(const Lanes& first, const Lanes& second) {
+  // The instruction places its second operand's sixteen numbers below its first's.
+  return paired(__builtin_bit_cast(
+      __m512i, _mm512_cvtne2ps_pbh(__builtin_bit_cast(__m512, second), __builtin_bit_cast(__m512, first))));
+}
+HYDRASCOPE_INLINE __m512i pairs_of(const std::uint16_t* first, const std::uint16_t* second) {
+  const auto half = [](const std::uint16_t* from) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  };
+  return paired(_mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(half(first)), half(second), 1));
+}
 
-// Rows of floats (depth, width) as pairs (depth/2, width). depth: even.
-HYDRASCOPE_INLINE void to_pairs(const float* from, const std::int64_t depth, const std::int64_t width,
-                                Pair* to) {
-  for (std::int64_t k = 0; k < depth; k += 2)
-    for (std::int64_t f = 0; f < width; f += lane_count)
-      _mm512_storeu_si512(to + k / 2 * width + f,
-                          pairs_of(load(from + k * width + f), load(from + (k + 1) * width + f)));
+HYDRASCOPE_INLINE void store_left(Pair* row, const std::int64_t f, const Lanes& x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(row + f / 2),
+                      __builtin_bit_cast(__m256i, _mm512_cvtneps_pbh(__builtin_bit_cast(__m512, x))));
+}
+HYDRASCOPE_INLINE void store_right(Pair* rows, const std::int64_t k, const std::int64_t width,
+                                   const std::int64_t f, const Lanes& first, const Lanes& second) {
+  _mm512_storeu_si512(rows + k / 2 * width + f, pairs_of(first, second));
 }
 
 HYDRASCOPE_INLINE __m512bh factors(const Pair* from) {
   return __builtin_bit_cast(__m512bh, _mm512_loadu_si512(from));
 }
 HYDRASCOPE_INLINE __m512bh factors(const Pair from) {
-  return __builtin_bit_cast(__m512bh, _mm512_set1_epi32(static_cast<int>(from)));
+  return __builtin_bit_cast(__m512bh, _mm512_set1_epi32(__builtin_bit_cast(int, from)));
 }
 HYDRASCOPE_INLINE void add_products(Lanes& sum, const __m512bh& a, const __m512bh& b) {
   sum = __builtin_bit_cast(Lanes, _mm512_dpbf16_ps(__builtin_bit_cast(__m512, sum), a, b));
 }
 
+// The right factor of rows of floats (depth, width), made in `spare`. depth: even.
+HYDRASCOPE_INLINE const Pair* right_factors(const float* from, const std::int64_t depth,
+                                            const std::int64_t width, Pair* spare) {
+  for (std::int64_t k = 0; k < depth; k += 2)
+    for (std::int64_t f = 0; f < width; f += lane_count)
+      store_right(spare, k, width, f, load(from + k * width + f), load(from + (k + 1) * width + f));
+  return spare;
+}
+HYDRASCOPE_INLINE const Pair* left_factors(const float* from, const std::int64_t rows,
+                                           const std::int64_t depth, Pair* spare) {
+  for (std::int64_t i = 0; i < rows * depth; i += lane_count) store_left(spare, i, load(from + i));
+  return spare;
+}
+
+#else
+using Factor = float;
 #endif
+
+// Rows of floats are factors as they are.
+HYDRASCOPE_INLINE const float* right_factors(const float* from, std::int64_t, std::int64_t, float*) {
+  return from;
+}
+HYDRASCOPE_INLINE const float* left_factors(const float* from, std::int64_t, std::int64_t, float*) {
+  return from;
+}
 
 // The first halves of two registers, number by number, and the second.
 HYDRASCOPE_INLINE Lanes alternate_first(const Lanes& a, const Lanes& b) {
@@ -99,14 +152,16 @@ struct Left {
   std::int64_t row, column;
 };
 
-template <std::int64_t registers, typename Entry>
-HYDRASCOPE_INLINE void add_tile(const Left<Entry>& a, const Entry* b, const std::int64_t depth,
-                                const std::int64_t stride, float* c) {
+enum class Start { zero, sums }; // whether the product replaces C or is added to it
+
+template <Start start, std::int64_t registers, typename Entry>
+HYDRASCOPE_INLINE void make_tile(const Left<Entry>& a, const Entry* b, const std::int64_t depth,
+                                 const std::int64_t stride, float* c) {
   Lanes sum[rows_at_once][registers];
   HYDRASCOPE_UNROLL
   for (std::int64_t i = 0; i < rows_at_once; ++i) HYDRASCOPE_UNROLL
   for (std::int64_t l = 0; l < registers; ++l)
-    std::memcpy(&sum[i][l], c + i * stride + l * lane_count, sizeof(Lanes));
+    sum[i][l] = start == Start::sums ? load(c + i * stride + l * lane_count) : Lanes{};
   for (std::int64_t k = 0; k < depth; ++k) {
     decltype(factors(b)) row[registers];
     HYDRASCOPE_UNROLL
@@ -120,62 +175,117 @@ HYDRASCOPE_INLINE void add_tile(const Left<Entry>& a, const Entry* b, const std:
   }
   HYDRASCOPE_UNROLL
   for (std::int64_t i = 0; i < rows_at_once; ++i) HYDRASCOPE_UNROLL
-  for (std::int64_t l = 0; l < registers; ++l)
-    std::memcpy(c + i * stride + l * lane_count, &sum[i][l], sizeof(Lanes));
+  for (std::int64_t l = 0; l < registers; ++l) store(c + i * stride + l * lane_count, sum[i][l]);
 }
 
-// C (rows, stride) += A (rows, depth) · B (depth, stride). rows: a multiple of rows_at_once; stride: of
+// C (rows, stride) = or += A (rows, depth) · B (depth, stride). rows: a multiple of rows_at_once; stride: of
 // most_lanes.
-template <typename Entry>
-HYDRASCOPE_INLINE void add_product(const Left<Entry>& a, const Entry* b, const std::int64_t rows,
-                                   const std::int64_t depth, const std::int64_t stride, float* c) {
+template <Start start, typename Entry, typename Between = NoPrefetch>
+HYDRASCOPE_INLINE void make_product(const Left<Entry>& a, const Entry* b, const std::int64_t rows,
+                                    const std::int64_t depth, const std::int64_t stride, float* c,
+                                    Between between = {}) {
   for (std::int64_t i = 0; i < rows; i += rows_at_once) {
+    between();
     const Left<Entry> own{a.data + i * a.row, a.row, a.column};
     float* const to = c + i * stride;
     std::int64_t f = 0;
     for (; f + registers_at_once * lane_count <= stride; f += registers_at_once * lane_count)
-      add_tile<registers_at_once>(own, b + f, depth, stride, to + f);
-    for (; f < stride; f += lane_count) add_tile<1>(own, b + f, depth, stride, to + f);
+      make_tile<start, registers_at_once>(own, b + f, depth, stride, to + f);
+    for (; f < stride; f += lane_count) make_tile<start, 1>(own, b + f, depth, stride, to + f);
   }
 }
 
+// c (rows,stride) = or += a (rows,depth) · b, whose right factor has `depth` rows. All whole.
+template <Start start, typename Number, typename Between = NoPrefetch>
+HYDRASCOPE_INLINE void rows_times(const Number* a, const std::int64_t rows, const std::int64_t depth,
+                                  const Number* b, const std::int64_t stride, float* c,
+                                  Between between = {}) {
+  constexpr std::int64_t step = depth_of<Number>;
+  make_product<start>(Left<Number>{a, depth / step, 1}, b, rows, depth / step, stride, c, between);
+}
+
+// c (columns,stride) += aᵀ · b for right factors of `depth` rows. All whole.
+template <typename Number, typename Between = NoPrefetch>
+HYDRASCOPE_INLINE void add_columns_times(const Number* a, const std::int64_t depth,
+                                         const std::int64_t columns, const Number* b,
+                                         const std::int64_t stride, float* c, Between between = {}) {
+  constexpr std::int64_t step = depth_of<Number>;
+  make_product<Start::sums>(Left<Number>{a, 1, columns}, b, columns, depth / step, stride, c, between);
+}
+
+// Copies the block's real rows one after another to `to` as rows of a left or right factor, followed by rows
+// of 0 up to a multiple of rows_at_once. Returns the number of real rows. spare: two padded rows.
+enum class Side { left, right };
+
 #ifdef __AVX512BF16__
 
-// c (rows,stride) += a (rows,depth) · b (depth,stride); rows, depth whole.
-HYDRASCOPE_INLINE void add_rows_times(const float* a, const std::int64_t rows, const std::int64_t depth,
-                                      const float* b, const std::int64_t stride, float* c, float* spare) {
-  auto* const left = reinterpret_cast<Pair*>(spare);
-  Pair* const right = left + rows * depth / 2;
-  for (std::int64_t i = 0; i < rows * depth; i += lane_count)
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(left + i / 2),
-                        __builtin_bit_cast(__m256i, _mm512_cvtneps_pbh(_mm512_loadu_ps(a + i))));
-  to_pairs(b, depth, stride, right);
-  add_product(Left<Pair>{left, depth / 2, 1}, right, rows, depth / 2, stride, c);
+HYDRASCOPE_INLINE void put_factors(Pair* left, const float* row, const std::int64_t width) {
+  for (std::int64_t f = 0; f < width; f += lane_count) store_left(left, f, load(row + f));
+}
+HYDRASCOPE_INLINE void put_factors(Pair* left, const std::uint16_t* row, const std::int64_t width) {
+  std::memcpy(left, row, static_cast<std::size_t>(width) * sizeof(std::uint16_t));
+}
+HYDRASCOPE_INLINE void put_factors(Pair* right, const float* first, const float* second,
+                                   const std::int64_t width) {
+  for (std::int64_t f = 0; f < width; f += lane_count)
+    store_right(right, 0, width, f, load(first + f), load(second + f));
+}
+HYDRASCOPE_INLINE void put_factors(Pair* right, const std::uint16_t* first, const std::uint16_t* second,
+                                   const std::int64_t width) {
+  for (std::int64_t f = 0; f < width; f += lane_count)
+    _mm512_storeu_si512(right + f, pairs_of(first + f, second + f));
 }
 
-// c (columns,stride) += aᵀ · b for a (depth,columns), b (depth,stride); depth, columns whole.
-HYDRASCOPE_INLINE void add_columns_times(const float* a, const std::int64_t depth, const std::int64_t columns,
-                                         const float* b, const std::int64_t stride, float* c, float* spare) {
-  auto* const left = reinterpret_cast<Pair*>(spare);
-  Pair* const right = left + depth * columns / 2;
-  to_pairs(a, depth, columns, left);
-  to_pairs(b, depth, stride, right);
-  add_product(Left<Pair>{left, 1, columns}, right, columns, depth / 2, stride, c);
+// row_at(token, place): its numbers, `padded` of them, at `place` or where they lie. places: two rows, of 0.
+template <Side side, typename Number, typename RowAt>
+HYDRASCOPE_INLINE std::int64_t gather_rows(const unsigned char* mask, const TokenRange block,
+                                           const std::int64_t padded, Number* places, Pair* to,
+                                           const RowAt& row_at) {
+  std::int64_t count = 0;
+  const Number* before = nullptr;
+  const auto put = [&](const Number* row) __attribute__((always_inline)) {
+    if constexpr (side == Side::left)
+      put_factors(to + count * padded / 2, row, padded);
+    else if (count % 2 == 1)
+      put_factors(to + count / 2 * padded, before, row, padded);
+    before = row;
+    ++count;
+  };
+  for (std::int64_t token = block.first; token < block.last; ++token)
+    if (real(mask, token)) put(row_at(token, places + count % 2 * padded));
+  const std::int64_t found = count, whole = whole_rows(found);
+  if (found < whole) { // what follows an odd number of rows begins in the second place
+    clear(reinterpret_cast<float*>(places + padded), padded * static_cast<std::int64_t>(sizeof(Number)) / 4);
+    while (count < whole) put(places + padded);
+  }
+  return found;
 }
 
-#else
-
-HYDRASCOPE_INLINE void add_rows_times(const float* a, const std::int64_t rows, const std::int64_t depth,
-                                      const float* b, const std::int64_t stride, float* c, float*) {
-  add_product(Left<float>{a, depth, 1}, b, rows, depth, stride, c);
-}
-
-HYDRASCOPE_INLINE void add_columns_times(const float* a, const std::int64_t depth, const std::int64_t columns,
-                                         const float* b, const std::int64_t stride, float* c, float*) {
-  add_product(Left<float>{a, 1, columns}, b, columns, depth, stride, c);
+template <Side side>
+HYDRASCOPE_INLINE std::int64_t gather_factors(const Rows& rows, const unsigned char* mask,
+                                              const TokenRange block, Pair* to, float* spare) {
+  const std::int64_t padded = padded_to_lanes(rows.head_width);
+  clear(spare, 2 * padded);
+  if (rows.element == Element::bfloat16 && rows.head_width == padded)
+    return gather_rows<side>(
+        mask, block, padded, reinterpret_cast<std::uint16_t*>(spare),
+        to, [&](const std::int64_t token, std::uint16_t*) __attribute__((always_inline)) {
+          return static_cast<const std::uint16_t*>(rows.data) + token * rows.token_stride;
+        });
+  return gather_rows<side>(
+      mask, block, padded, spare,
+      to, [&](const std::int64_t token, float* place) __attribute__((always_inline)) {
+        return row_of(rows, token, place);
+      });
 }
 
 #endif
+
+template <Side>
+HYDRASCOPE_INLINE std::int64_t gather_factors(const Rows& rows, const unsigned char* mask,
+                                              const TokenRange block, float* to, float*) {
+  return gather(rows, mask, block, to);
+}
 
 } // namespace
 } // namespace hydrascope::cpu::HYDRASCOPE_CPU

@@ -26,9 +26,8 @@ float share_of(const float largest, const float top) {
 std::int64_t buffer_floats(const LinearMap& map, const std::int64_t value_width) {
   const std::int64_t in = padded_to_lanes(map.head_width), out = padded_to_lanes(map.outputs),
                      value = padded_to_lanes(value_width), features = map.features_at_once();
-  const std::int64_t left = tokens_of_block * std::max(in, features);
-  const std::int64_t right = std::max({in * out, features * value, tokens_of_block * value});
-  return tokens_of_block * (in + out + features + value + 2) + (left + right) / 2;
+  const std::int64_t factors = in * out + features * value + tokens_of_block * std::max(in, features);
+  return tokens_of_block * (in + out + features + value + 2) + 2 * std::max(in, value) + factors;
 }
 
 std::int64_t causal_key_floats(const LinearMap& map, const std::int64_t value_width) {
@@ -61,11 +60,9 @@ KeySums::KeySums(const LinearMap& map, const std::int64_t value_width)
 void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange range,
               const LinearMap& map, const bool bfloat16, KeySums& sums) {
   const auto buffers = std::make_unique_for_overwrite<float[]>(size(buffer_floats(map, v.head_width)));
-  in_blocks(range, [&](const TokenRange block) {
-    linear_loops(best_processor(bfloat16))
-        .add_keys(k, v, mask, block, map, buffers.get(), sums.values.data(), sums.totals.data(),
-                  sums.largest.data());
-  });
+  linear_loops(best_processor(bfloat16))
+      .add_keys(k, v, mask, range, map, buffers.get(), sums.values.data(), sums.totals.data(),
+                sums.largest.data());
 }
 
 void add_sums(KeySums& sums, const KeySums& others) {
@@ -95,13 +92,9 @@ void merge(const std::span<KeySums> parts) {
 std::int64_t linear_outputs(const Rows& q, const unsigned char* mask, const TokenRange range,
                             const LinearMap& map, const bool bfloat16, const KeySums& sums, const Rows& out) {
   const auto buffers = std::make_unique_for_overwrite<float[]>(size(buffer_floats(map, out.head_width)));
-  std::int64_t zeros = 0;
-  in_blocks(range, [&](const TokenRange block) {
-    zeros += linear_loops(best_processor(bfloat16))
-                 .outputs(q, mask, block, map, sums.values.data(), sums.totals.data(), sums.largest.data(),
-                          buffers.get(), out);
-  });
-  return zeros;
+  return linear_loops(best_processor(bfloat16))
+      .outputs(q, mask, range, map, sums.values.data(), sums.totals.data(), sums.largest.data(),
+               buffers.get(), out);
 }
 
 std::int64_t causal_outputs(const Rows& k, const Rows& v, const std::span<const CausalQueries> queries,

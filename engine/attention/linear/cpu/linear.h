@@ -82,16 +82,16 @@ std::int64_t causal_outputs(const Rows& k, const Rows& v, std::span<const Causal
 
 // The loops behind these functions.
 struct LinearLoops {
-  // add_keys() and linear_outputs() for a block of up to tokens_of_block tokens. `buffers`: buffer_floats().
-  void (*add_keys)(const Rows& k, const Rows& v, const unsigned char* mask, TokenRange block,
+  // add_keys() and linear_outputs(). `buffers`: buffer_floats().
+  void (*add_keys)(const Rows& k, const Rows& v, const unsigned char* mask, TokenRange range,
                    const LinearMap& map, float* buffers, float* values, float* totals, float* largest);
-  std::int64_t (*outputs)(const Rows& q, const unsigned char* mask, TokenRange block, const LinearMap& map,
+  std::int64_t (*outputs)(const Rows& q, const unsigned char* mask, TokenRange range, const LinearMap& map,
                           const float* values, const float* totals, const float* largest, float* buffers,
                           const Rows& out);
-  // The causal form of such a block: its keys, whose features are kept in `key_buffers`, rescale the sums;
-  // then the outputs of every head; then the keys are added. The first returns false, and does nothing, where
-  // the log-features grow too much within the block to be divided by one number. key_buffers:
-  // causal_key_floats(), buffers: causal_query_floats().
+  // The causal form of a block of up to tokens_of_block tokens: its keys, whose features are kept in
+  // `key_buffers`, rescale the sums; then the outputs of every head; then the keys are added. The first
+  // returns false, and does nothing, where the log-features grow too much within the block to be divided by
+  // one number. key_buffers: causal_key_floats(), buffers: causal_query_floats().
   bool (*causal_keys)(const Rows& k, const Rows& v, const unsigned char* mask, TokenRange block,
                       const LinearMap& map, float* key_buffers, float* values, float* totals, float* largest);
   std::int64_t (*causal_outputs)(const Rows& q, const unsigned char* mask, TokenRange block,

@@ -8,28 +8,50 @@
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
-// Computes y of the gathered rows into space.y.
-HYDRASCOPE_INLINE void make_outputs(const LinearMap& map, const std::int64_t count, const Space& space) {
+// Gathers the block's real rows and computes their y into space.y. weight: factors of W. Returns their
+// number.
+template <typename Number, typename Between = NoPrefetch>
+HYDRASCOPE_INLINE std::int64_t make_outputs(const Rows& from, const unsigned char* mask,
+                                            const TokenRange block, const LinearMap& map,
+                                            const Number* weight, const Space& space, Between between = {}) {
   const std::int64_t padded = padded_to_lanes(map.head_width), width = padded_to_lanes(map.outputs);
-  const std::int64_t rows = whole_rows(count);
-  for (std::int64_t row = 0; row < rows; ++row)
-    for (std::int64_t f = 0; f < width; f += lane_count) {
-      const Lanes start = map.bias != nullptr ? load(map.bias + f) : Lanes{};
-      store(space.y + row * width + f,
-            map.weight != nullptr ? start : start + load(space.x + row * padded + f));
-    }
-  if (map.weight != nullptr) add_rows_times(space.x, rows, padded, map.weight, width, space.y, space.spare);
-  if (map.scale == 1 && map.half_square == 0) return;
-  for (std::int64_t row = 0; row < count; ++row) {
-    Lanes squares{};
-    for (std::int64_t f = 0; f < padded; f += lane_count) {
-      const Lanes x = load(space.x + row * padded + f);
-      squares += x * x;
-    }
-    const float shift = map.half_square * sum_of(squares);
-    for (std::int64_t f = 0; f < width; f += lane_count)
-      store(space.y + row * width + f, load(space.y + row * width + f) * map.scale - shift);
+  std::int64_t count = 0, rows = 0;
+  const auto multiply = [&](const Number* x) __attribute__((always_inline)) {
+    if (map.bias == nullptr) return rows_times<Start::zero>(x, rows, padded, weight, width, space.y, between);
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t f = 0; f < width; f += lane_count)
+        store(space.y + row * width + f, load(map.bias + f));
+    rows_times<Start::sums>(x, rows, padded, weight, width, space.y, between);
+  };
+  if (map.weight != nullptr && map.half_square == 0) { // the rows are needed for the product alone
+    auto* const x = as<Number>(space.x);
+    count = gather_factors<Side::left>(from, mask, block, x, space.rows);
+    rows = whole_rows(count);
+    multiply(x);
+    if (map.scale == 1) return count;
+  } else {
+    count = gather(from, mask, block, space.x);
+    rows = whole_rows(count);
+    if (map.weight != nullptr) multiply(left_factors(space.x, rows, padded, as<Number>(space.spare)));
   }
+  const float* const product = map.weight != nullptr ? space.y : space.x; // as wide as y
+  for (std::int64_t row = 0; row < rows; ++row) {
+    float shift = 0;
+    if (map.half_square != 0) {
+      Lanes squares{};
+      for (std::int64_t f = 0; f < padded; f += lane_count) {
+        const Lanes x = load(space.x + row * padded + f);
+        squares += x * x;
+      }
+      shift = map.half_square * sum_of(squares);
+    }
+    for (std::int64_t f = 0; f < width; f += lane_count) {
+      Lanes y = load(product + row * width + f);
+      if (map.weight == nullptr && map.bias != nullptr) y += load(map.bias + f);
+      store(space.y + row * width + f, y * map.scale - shift);
+    }
+  }
+  return count;
 }
 
 // The keys of a block beside their Space.
@@ -91,9 +113,8 @@ bool causal_keys(const Rows& k, const Rows& v, const unsigned char* mask, const 
   const CausalSpace own(map, v.head_width, buffers);
   const Space& space = own.space;
   const std::int64_t stride = padded_to_lanes(v.head_width);
-  const std::int64_t count = gather(k, mask, block, space.x);
+  const std::int64_t count = make_outputs(k, mask, block, map, map.weight, space);
   if (count == 0) return true;
-  make_outputs(map, count, space);
   make_shifts(map, count, space);
   make_factors(map, mask, block, count, space);
   float growth = 0;
@@ -108,26 +129,22 @@ bool causal_keys(const Rows& k, const Rows& v, const unsigned char* mask, const 
     return true;
   }
   clear(own.added, map.features());
-  with_exponential_map(
-      map.map, [&]<PointMap point>() __attribute__((always_inline)) {
-        exponential_keys<point>(map, count, space, stride, values, totals, largest, own.added);
-      });
-  plain_keys(map, count, space, own.added);
+  key_features<float>(map, count, space, stride, values, totals, largest, own.added);
   turn(space.features, count, map.features(), own.turned);
   return true;
 }
 
-// c (rows,T) += a (rows,depth) · b (depth,T), of which only the columns up to the row's own are needed.
-HYDRASCOPE_INLINE void add_lower_product(const float* a, const std::int64_t rows, const std::int64_t depth,
-                                         const float* b, float* c) {
+// c (rows,T) = a (rows,depth) · b (depth,T), of which only the columns up to the row's own are needed.
+HYDRASCOPE_INLINE void make_lower_product(const float* a, const std::int64_t rows, const std::int64_t depth,
+                                          const float* b, float* c) {
   for (std::int64_t i = 0; i < rows; i += rows_at_once) {
     const std::int64_t width = padded_to_lanes(i + rows_at_once);
     const Left<float> own{a + i * depth, depth, 1};
     float* const to = c + i * tokens_of_block;
     std::int64_t f = 0;
     for (; f + registers_at_once * lane_count <= width; f += registers_at_once * lane_count)
-      add_tile<registers_at_once>(own, b + f, depth, tokens_of_block, to + f);
-    for (; f < width; f += lane_count) add_tile<1>(own, b + f, depth, tokens_of_block, to + f);
+      make_tile<Start::zero, registers_at_once>(own, b + f, depth, tokens_of_block, to + f);
+    for (; f < width; f += lane_count) make_tile<Start::zero, 1>(own, b + f, depth, tokens_of_block, to + f);
   }
 }
 
@@ -139,17 +156,15 @@ std::int64_t causal_outputs(const Rows& q, const unsigned char* mask, const Toke
   float* const scores = buffers; // (T,T)
   const Space space(map, out.head_width, scores + tokens_of_block * tokens_of_block);
   const std::int64_t stride = padded_to_lanes(out.head_width);
-  const std::int64_t count = gather(q, mask, block, space.x), rows = whole_rows(count);
-  make_outputs(map, count, space);
+  const std::int64_t count = make_outputs(q, mask, block, map, map.weight, space), rows = whole_rows(count);
   make_shifts(map, count, space);
   make_factors(map, mask, block, count, space);
   QueryProduct products[tokens_of_block];
-  earlier_outputs(map, count, space, stride, values, totals, largest, products);
+  earlier_outputs(map, count, space, stride, values, values, totals, largest, products);
 
   const bool taylor = map.map == PointMap::taylor;
-  clear(scores, rows * tokens_of_block);
-  add_lower_product(taylor ? space.y : space.features, rows,
-                    taylor ? padded_to_lanes(map.outputs) : map.features(), keys.turned, scores);
+  make_lower_product(taylor ? space.y : space.features, rows,
+                     taylor ? padded_to_lanes(map.outputs) : map.features(), keys.turned, scores);
   for (std::int64_t row = 0; row < rows; ++row) {
     Lanes sum{};
     for (std::int64_t f = 0; f < padded_to_lanes(row + 1); f += lane_count) {
@@ -164,8 +179,9 @@ std::int64_t causal_outputs(const Rows& q, const unsigned char* mask, const Toke
   }
   // Rows of four: what is to the right of a row's own column within them is 0.
   for (std::int64_t i = 0; i < rows; i += rows_at_once)
-    add_product(Left<float>{scores + i * tokens_of_block, tokens_of_block, 1}, keys.space.values,
-                rows_at_once, i + rows_at_once, stride, space.values + i * stride);
+    make_product<Start::sums>(Left<float>{scores + i * tokens_of_block, tokens_of_block, 1},
+                              keys.space.values, rows_at_once, i + rows_at_once, stride,
+                              space.values + i * stride);
   return put_outputs(mask, block, map, products, space, out);
 }
 
@@ -177,15 +193,12 @@ void add_causal_keys(const unsigned char* mask, const TokenRange block, const Li
   for (std::int64_t token = block.first; token < block.last; ++token) count += real(mask, token) ? 1 : 0;
   if (count == 0) return;
   if (map.map == PointMap::taylor) {
-    taylor_keys(map, count, own.space, stride, values, totals);
+    taylor_keys<float>(map, count, own.space, stride, values, totals);
     return;
   }
   for (std::int64_t f = 0; f < map.features(); f += lane_count)
     store(totals + f, load(totals + f) + load(own.added + f));
-  const std::int64_t rows = whole_rows(count);
-  clear(own.space.features + count * map.features(), (rows - count) * map.features());
-  add_columns_times(own.space.features, rows, map.features(), own.space.values, stride, values,
-                    own.space.spare);
+  add_columns_times(own.space.features, whole_rows(count), map.features(), own.space.values, stride, values);
 }
 
 } // namespace

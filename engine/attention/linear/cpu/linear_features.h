@@ -16,16 +16,38 @@ struct Space {
         features(y + tokens_of_block * padded_to_lanes(map.outputs)),
         values(features + tokens_of_block * map.features_at_once()),
         of_row(values + tokens_of_block * padded_to_lanes(value_width)),
-        spare(of_row + 2 * tokens_of_block) {}
+        rows(of_row + 2 * tokens_of_block),
+        weight(rows + 2 * widest(map, value_width)),
+        sums(weight + padded_to_lanes(map.head_width) * padded_to_lanes(map.outputs)),
+        spare(sums + map.features_at_once() * padded_to_lanes(value_width)) {}
 
+  static std::int64_t widest(const LinearMap& map, const std::int64_t value_width) {
+    return padded_to_lanes(map.head_width > value_width ? map.head_width : value_width);
+  }
+
+  // Factors of products are floats or, in half of their place, pairs of bfloat16 numbers.
   float* x;        // (T,d)
   float* y;        // (T,outputs)
   float* features; // (T,features at once)
   float* values;   // (T,d): v of keys, the result of queries
   float*
       of_row; // (2,T): log Σ e^y and log Σ e^−y of softmaxes, a and b of relu_token_weighted, 1/‖y‖ of unit
-  float* spare; // the factors of a product, in bfloat16
+  float* rows;   // (2,d)
+  float* weight; // (d,outputs): factors of W
+  float* sums;   // (features at once,d): factors of S
+  float* spare;  // (T,features at once or d): factors of floats
 };
+
+template <typename Number>
+HYDRASCOPE_INLINE Number* as(float* place) {
+  return reinterpret_cast<Number*>(place);
+}
+
+// e^exponent of a feature that becomes a Number.
+template <typename Number>
+HYDRASCOPE_INLINE Lanes feature_exponential(const Lanes& exponent) {
+  return depth_of<Number> == 1 ? exponential(exponent) : rough_exponential(exponent);
+}
 
 constexpr bool is_softmax(const PointMap map) {
   return map == PointMap::softmax || map == PointMap::plus_minus_softmax || map == PointMap::joint_softmax;
@@ -122,9 +144,9 @@ HYDRASCOPE_INLINE Lanes times_factor(const Lanes& power, const Lanes& y) {
 
 // A register of features of all keys of a block, divided by e^the largest so far. Rescales the sums when the
 // largest grows. Adds the features to `added`, which may be `totals`.
-template <PointMap map, bool negative>
+template <PointMap map, bool negative, typename Number>
 HYDRASCOPE_INLINE void key_lanes(const float* y, const float* shifts, const std::int64_t count,
-                                 const std::int64_t width, const WholeLanes& there, float* features,
+                                 const std::int64_t width, const WholeLanes& there, Number* features,
                                  const std::int64_t stride, const std::int64_t value_stride, float* values,
                                  float* totals, float* largest, float* added) {
   const Lanes before = load(largest);
@@ -141,31 +163,42 @@ HYDRASCOPE_INLINE void key_lanes(const float* y, const float* shifts, const std:
     float* const row = values + i * value_stride;
     for (std::int64_t f = 0; f < value_stride; f += lane_count) store(row + f, load(row + f) * shrunk[i]);
   }
-  for (std::int64_t row = 0; row < count; ++row) {
+  const auto feature_of = [&](const std::int64_t row) __attribute__((always_inline)) {
     const Lanes at = load(y + row * width);
     const Lanes feature =
-        times_factor<map>(exponential(exponent_of<map, negative>(at, shifts[row]) - top), at);
-    const Lanes kept = there ? feature : Lanes{};
-    store(features + row * stride, kept);
-    sum += kept;
+        times_factor<map>(feature_exponential<Number>(exponent_of<map, negative>(at, shifts[row]) - top), at);
+    return there ? feature : Lanes{};
+  };
+  std::int64_t row = 0;
+  for (; row + 1 < count; row += 2) {
+    const Lanes first = feature_of(row), second = feature_of(row + 1);
+    store_right(features, row, stride, 0, first, second);
+    sum += first;
+    sum += second;
+  }
+  if (row < count) {
+    const Lanes last = feature_of(row);
+    store_right(features, row, stride, 0, last, Lanes{});
+    sum += last;
   }
   store(added, sum);
 }
 
-template <PointMap map>
+template <typename Number, PointMap map>
 HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64_t count, const Space& space,
                                         const std::int64_t value_stride, float* values, float* totals,
                                         float* largest, float* added) {
   const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const WholeLanes there = present(f, whole.outputs);
-    key_lanes<map, false>(space.y + f, space.of_row, count, width, there, space.features + f, stride,
-                          value_stride, values + f * value_stride, totals + f, largest + f, added + f);
+    key_lanes<map, false>(space.y + f, space.of_row, count, width, there, as<Number>(space.features) + f,
+                          stride, value_stride, values + f * value_stride, totals + f, largest + f,
+                          added + f);
     if constexpr (has_two_halves(map)) {
       const std::int64_t second = width + f;
       key_lanes<map, true>(space.y + f, space.of_row + tokens_of_block, count, width, there,
-                           space.features + second, stride, value_stride, values + second * value_stride,
-                           totals + second, largest + second, added + second);
+                           as<Number>(space.features) + second, stride, value_stride,
+                           values + second * value_stride, totals + second, largest + second, added + second);
     }
   }
 }
@@ -177,38 +210,52 @@ HYDRASCOPE_INLINE Lanes plain_feature(const Lanes& y, const float factor, const 
   return there ? feature : Lanes{};
 }
 
-template <PointMap map>
+template <typename Number, PointMap map>
 HYDRASCOPE_INLINE void plain_keys(const LinearMap& whole, const std::int64_t count, const Space& space,
                                   float* totals) {
   constexpr bool weighted = map == PointMap::relu_token_weighted;
   const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
+  auto* const features = as<Number>(space.features);
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const WholeLanes there = present(f, whole.outputs);
     Lanes total = load(totals + f), second_total = weighted ? load(totals + width + f) : Lanes{};
-    for (std::int64_t row = 0; row < count; ++row) {
-      Lanes kept = plain_feature<map>(load(space.y + row * width + f), space.of_row[row], there);
-      float* const to = space.features + row * stride + f;
-      if constexpr (weighted) {
-        const Lanes second = kept * space.of_row[tokens_of_block + row];
-        store(to + width, second);
-        second_total += second;
-        kept *= space.of_row[row];
+    for (std::int64_t row = 0; row < count; row += 2) {
+      Lanes kept[2] = {}, seconds[2] = {};
+      for (std::int64_t i = 0; i < 2 && row + i < count; ++i) {
+        const std::int64_t at = row + i;
+        kept[i] = plain_feature<map>(load(space.y + at * width + f), space.of_row[at], there);
+        if constexpr (weighted) {
+          seconds[i] = kept[i] * space.of_row[tokens_of_block + at];
+          second_total += seconds[i];
+          kept[i] *= space.of_row[at];
+        }
+        total += kept[i];
       }
-      store(to, kept);
-      total += kept;
+      store_right(features, row, stride, f, kept[0], kept[1]);
+      if constexpr (weighted) store_right(features, row, stride, width + f, seconds[0], seconds[1]);
     }
     store(totals + f, total);
     if constexpr (weighted) store(totals + width + f, second_total);
   }
 }
 
-// Of the maps without an exponential, except taylor.
-HYDRASCOPE_INLINE void plain_keys(const LinearMap& map, const std::int64_t count, const Space& space,
-                                  float* totals) {
-  if (map.map == PointMap::relu) plain_keys<PointMap::relu>(map, count, space, totals);
+// The features of a block's keys, of all maps except taylor, followed by rows of 0 up to whole_rows(count).
+// Adds them to `added`, which may be `totals`; rescales the sums where the largest grows.
+template <typename Number>
+HYDRASCOPE_INLINE void key_features(const LinearMap& map, const std::int64_t count, const Space& space,
+                                    const std::int64_t value_stride, float* values, float* totals,
+                                    float* largest, float* added) {
+  with_exponential_map(
+      map.map, [&]<PointMap point>() __attribute__((always_inline)) {
+        exponential_keys<Number, point>(map, count, space, value_stride, values, totals, largest, added);
+      });
+  if (map.map == PointMap::relu) plain_keys<Number, PointMap::relu>(map, count, space, added);
   if (map.map == PointMap::relu_token_weighted)
-    plain_keys<PointMap::relu_token_weighted>(map, count, space, totals);
-  if (map.map == PointMap::unit) plain_keys<PointMap::unit>(map, count, space, totals);
+    plain_keys<Number, PointMap::relu_token_weighted>(map, count, space, added);
+  if (map.map == PointMap::unit) plain_keys<Number, PointMap::unit>(map, count, space, added);
+  const std::int64_t done = (count + 1) / 2 * 2; // they are made by two
+  clear(space.features + done * map.features() / depth_of<Number>,
+        (whole_rows(count) - done) * map.features() / depth_of<Number>);
 }
 
 // A part of taylor's features.
@@ -257,6 +304,7 @@ HYDRASCOPE_INLINE void taylor_features(const LinearMap& map, const TaylorPart& p
   clear(space.features + count * part.width, (whole_rows(count) - count) * part.width);
 }
 
+template <typename Number>
 HYDRASCOPE_INLINE void taylor_keys(const LinearMap& map, const std::int64_t count, const Space& space,
                                    const std::int64_t value_stride, float* values, float* totals) {
   taylor_parts(
@@ -266,12 +314,15 @@ HYDRASCOPE_INLINE void taylor_keys(const LinearMap& map, const std::int64_t coun
             map, part, count, space,
             [&](std::int64_t, const std::int64_t f, const Lanes& feature)
                 __attribute__((always_inline)) { store(total + f, load(total + f) + feature); });
-        add_columns_times(space.features, whole_rows(count), part.width, space.values, value_stride,
-                          values + part.offset * value_stride, space.spare);
+        const std::int64_t rows = whole_rows(count);
+        add_columns_times(right_factors(space.features, rows, part.width, as<Number>(space.spare)), rows,
+                          part.width, as<const Number>(space.values), value_stride,
+                          values + part.offset * value_stride);
       });
 }
 
 // Computes φ(q)·S into space.values and φ(q)·z into `denominators`.
+template <typename Number>
 HYDRASCOPE_INLINE void taylor_outputs(const LinearMap& map, const std::int64_t count, const Space& space,
                                       const std::int64_t value_stride, const float* values,
                                       const float* totals, float* denominators) {
@@ -283,8 +334,12 @@ HYDRASCOPE_INLINE void taylor_outputs(const LinearMap& map, const std::int64_t c
             map, part, count, space,
             [&](const std::int64_t row, const std::int64_t f, const Lanes& feature)
                 __attribute__((always_inline)) { products[row] += feature * load(total + f); });
-        add_rows_times(space.features, whole_rows(count), part.width, values + part.offset * value_stride,
-                       value_stride, space.values, space.spare);
+        const std::int64_t rows = whole_rows(count);
+        rows_times<Start::sums>(left_factors(space.features, rows, part.width, as<Number>(space.spare)), rows,
+                                part.width,
+                                right_factors(values + part.offset * value_stride, part.width, value_stride,
+                                              as<Number>(space.sums)),
+                                value_stride, space.values);
       });
   for (std::int64_t row = 0; row < count; ++row) denominators[row] = sum_of(products[row]);
 }
@@ -294,96 +349,110 @@ struct QueryProduct {
   float product = 0, reference = 0;
 };
 
-// Computes a query's features divided by its largest, which cancels in the quotient.
-template <PointMap map>
-HYDRASCOPE_INLINE QueryProduct query_features(const LinearMap& whole, const float* y, const float plus,
-                                              const float minus, const float* totals, const float* largest,
-                                              float* features) {
+// Computes the features of `count` queries, each row divided by its largest, which cancels in the quotient.
+template <typename Number, PointMap map>
+HYDRASCOPE_INLINE void exponential_queries(const LinearMap& whole, const std::int64_t count,
+                                           const Space& space, const float* totals, const float* largest,
+                                           QueryProduct* products) {
   const std::int64_t width = padded_to_lanes(whole.outputs);
   constexpr bool both = has_two_halves(map);
-  Lanes top = all(-__builtin_inff());
-  for (std::int64_t f = 0; f < width; f += lane_count) {
-    const Lanes at = load(y + f);
-    const Lanes upper = exponent_of<map, false>(at, plus) + load(largest + f);
-    Lanes greater = upper;
-    if constexpr (both)
-      greater = larger(exponent_of<map, true>(at, minus) + load(largest + width + f), upper);
-    top = larger(present(f, whole.outputs) ? greater : top, top);
-  }
-  const Lanes shift = all(largest_of(top));
-  Lanes product{};
-  const auto put = [&](const Lanes& exponent, const Lanes& at, const WholeLanes& there, const std::int64_t f)
-      __attribute__((always_inline)) {
-    const Lanes feature = times_factor<map>(exponential(exponent - shift), at);
-    const Lanes kept = there ? feature : Lanes{};
-    store(features + f, kept);
-    product += kept * load(totals + f);
-  };
-  for (std::int64_t f = 0; f < width; f += lane_count) {
-    const WholeLanes there = present(f, whole.outputs);
-    const Lanes at = load(y + f);
-    put(exponent_of<map, false>(at, plus) + load(largest + f), at, there, f);
-    if constexpr (both)
-      put(exponent_of<map, true>(at, minus) + load(largest + width + f), at, there, width + f);
-  }
-  return {sum_of(product), shift[0]};
-}
-
-template <PointMap map>
-HYDRASCOPE_INLINE QueryProduct plain_query(const LinearMap& whole, const float* y, const float a,
-                                           const float b, const float* totals, float* features) {
-  const std::int64_t width = padded_to_lanes(whole.outputs);
-  Lanes product{};
-  for (std::int64_t f = 0; f < width; f += lane_count) {
-    Lanes kept = plain_feature<map>(load(y + f), a, present(f, whole.outputs));
-    if constexpr (map == PointMap::relu_token_weighted) {
-      const Lanes second = kept * b;
-      store(features + width + f, second);
-      product += second * load(totals + width + f);
-      kept *= a;
+  // The largest of all rows first: the processor overlaps the rows, but not a row's two loops.
+  for (std::int64_t row = 0; row < count; ++row) {
+    const float* const y = space.y + row * width;
+    const float plus = space.of_row[row], minus = space.of_row[tokens_of_block + row];
+    Lanes top = all(-__builtin_inff());
+    for (std::int64_t f = 0; f < width; f += lane_count) {
+      const Lanes at = load(y + f);
+      const Lanes upper = exponent_of<map, false>(at, plus) + load(largest + f);
+      Lanes greater = upper;
+      if constexpr (both)
+        greater = larger(exponent_of<map, true>(at, minus) + load(largest + width + f), upper);
+      top = larger(present(f, whole.outputs) ? greater : top, top);
     }
-    store(features + f, kept);
-    product += kept * load(totals + f);
+    products[row].reference = largest_of(top);
   }
-  return {sum_of(product), 0};
+  for (std::int64_t row = 0; row < count; ++row) {
+    const float* const y = space.y + row * width;
+    auto* const features = as<Number>(space.features + row * whole.features() / depth_of<Number>);
+    const float plus = space.of_row[row], minus = space.of_row[tokens_of_block + row];
+    const Lanes shift = all(products[row].reference);
+    Lanes product{};
+    const auto put = [&](const Lanes& exponent, const Lanes& at, const WholeLanes& there,
+                         const std::int64_t f) __attribute__((always_inline)) {
+      const Lanes feature = times_factor<map>(feature_exponential<Number>(exponent - shift), at);
+      const Lanes kept = there ? feature : Lanes{};
+      store_left(features, f, kept);
+      product += kept * load(totals + f);
+    };
+    for (std::int64_t f = 0; f < width; f += lane_count) {
+      const WholeLanes there = present(f, whole.outputs);
+      const Lanes at = load(y + f);
+      put(exponent_of<map, false>(at, plus) + load(largest + f), at, there, f);
+      if constexpr (both)
+        put(exponent_of<map, true>(at, minus) + load(largest + width + f), at, there, width + f);
+    }
+    products[row].product = sum_of(product);
+  }
 }
 
-HYDRASCOPE_INLINE QueryProduct query_features(const LinearMap& map, const float* y, const float plus,
-                                              const float minus, const float* totals, const float* largest,
-                                              float* features) {
-  QueryProduct product;
-  const bool exponential = with_exponential_map(
+template <typename Number, PointMap map>
+HYDRASCOPE_INLINE void plain_queries(const LinearMap& whole, const std::int64_t count, const Space& space,
+                                     const float* totals, QueryProduct* products) {
+  const std::int64_t width = padded_to_lanes(whole.outputs);
+  for (std::int64_t row = 0; row < count; ++row) {
+    auto* const features = as<Number>(space.features + row * whole.features() / depth_of<Number>);
+    const float a = space.of_row[row], b = space.of_row[tokens_of_block + row];
+    Lanes product{};
+    for (std::int64_t f = 0; f < width; f += lane_count) {
+      Lanes kept = plain_feature<map>(load(space.y + row * width + f), a, present(f, whole.outputs));
+      if constexpr (map == PointMap::relu_token_weighted) {
+        const Lanes second = kept * b;
+        store_left(features, width + f, second);
+        product += second * load(totals + width + f);
+        kept *= a;
+      }
+      store_left(features, f, kept);
+      product += kept * load(totals + f);
+    }
+    products[row] = {sum_of(product), 0};
+  }
+}
+
+// Of all maps except taylor.
+template <typename Number>
+HYDRASCOPE_INLINE void query_features(const LinearMap& map, const std::int64_t count, const Space& space,
+                                      const float* totals, const float* largest, QueryProduct* products) {
+  with_exponential_map(
       map.map, [&]<PointMap point>() __attribute__((always_inline)) {
-        product = query_features<point>(map, y, plus, minus, totals, largest, features);
+        exponential_queries<Number, point>(map, count, space, totals, largest, products);
       });
-  if (exponential) return product;
-  switch (map.map) {
-    case PointMap::unit: return plain_query<PointMap::unit>(map, y, plus, minus, totals, features);
-    case PointMap::relu_token_weighted:
-      return plain_query<PointMap::relu_token_weighted>(map, y, plus, minus, totals, features);
-    default: return plain_query<PointMap::relu>(map, y, plus, minus, totals, features);
-  }
+  if (map.map == PointMap::relu) plain_queries<Number, PointMap::relu>(map, count, space, totals, products);
+  if (map.map == PointMap::relu_token_weighted)
+    plain_queries<Number, PointMap::relu_token_weighted>(map, count, space, totals, products);
+  if (map.map == PointMap::unit) plain_queries<Number, PointMap::unit>(map, count, space, totals, products);
 }
 
-// Computes φ(q)·S of `count` queries into space.values, each row divided by one number that cancels in the
-// quotient, and φ(q)·z and that number's logarithm into `products`.
+// Computes φ(q)·S of `count` queries, from the sums and, except for taylor, their factors, into space.values,
+// each row divided by one number that cancels in the quotient, and φ(q)·z and that number's logarithm into
+// `products`.
+template <typename Number, typename Between = NoPrefetch>
 HYDRASCOPE_INLINE void earlier_outputs(const LinearMap& map, const std::int64_t count, const Space& space,
-                                       const std::int64_t stride, const float* values, const float* totals,
-                                       const float* largest, QueryProduct* products) {
-  const std::int64_t rows = whole_rows(count), width = padded_to_lanes(map.outputs);
-  clear(space.values, rows * stride);
+                                       const std::int64_t stride, const float* values,
+                                       const Number* value_factors, const float* totals, const float* largest,
+                                       QueryProduct* products, Between between = {}) {
+  const std::int64_t rows = whole_rows(count);
   if (map.map == PointMap::taylor) {
+    clear(space.values, rows * stride);
     float denominators[tokens_of_block];
-    taylor_outputs(map, count, space, stride, values, totals, denominators);
+    taylor_outputs<Number>(map, count, space, stride, values, totals, denominators);
     for (std::int64_t row = 0; row < count; ++row) products[row] = {denominators[row], 0};
     return;
   }
-  for (std::int64_t row = 0; row < count; ++row)
-    products[row] =
-        query_features(map, space.y + row * width, space.of_row[row], space.of_row[tokens_of_block + row],
-                       totals, largest, space.features + row * map.features());
-  clear(space.features + count * map.features(), (rows - count) * map.features());
-  add_rows_times(space.features, rows, map.features(), values, stride, space.values, space.spare);
+  query_features<Number>(map, count, space, totals, largest, products);
+  clear(space.features + count * map.features() / depth_of<Number>,
+        (rows - count) * map.features() / depth_of<Number>);
+  rows_times<Start::zero>(as<const Number>(space.features), rows, map.features(), value_factors, stride,
+                          space.values, between);
 }
 
 // Writes the block's outputs: the rows of space.values divided by the products or, with map.sums, as they

@@ -5,45 +5,69 @@
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
-void add_block(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange block,
-               const LinearMap& map, float* buffers, float* values, float* totals, float* largest) {
+// The tokens of a range after a block, as far as the next block needs them.
+HYDRASCOPE_INLINE TokenRange after(const TokenRange block, const TokenRange range) {
+  const std::int64_t last = block.last + tokens_of_block;
+  return {block.last, last < range.last ? last : range.last};
+}
+
+HYDRASCOPE_INLINE const Factor* weight_factors(const LinearMap& map, const Space& space) {
+  if (map.weight == nullptr) return nullptr;
+  return right_factors(map.weight, padded_to_lanes(map.head_width), padded_to_lanes(map.outputs),
+                       as<Factor>(space.weight));
+}
+
+constexpr std::int64_t products_of_block = tokens_of_block / rows_at_once;
+
+void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange range,
+              const LinearMap& map, float* buffers, float* values, float* totals, float* largest) {
   const Space space(map, v.head_width, buffers);
   const std::int64_t stride = padded_to_lanes(v.head_width);
-  const std::int64_t count = gather(k, mask, block, space.x);
-  if (count == 0) return;
-  gather(v, mask, block, space.values);
-  make_outputs(map, count, space);
-  make_shifts(map, count, space);
-  make_factors(map, mask, block, count, space);
-  if (map.map == PointMap::taylor) {
-    taylor_keys(map, count, space, stride, values, totals);
-    return;
-  }
-  const std::int64_t rows = whole_rows(count);
-  clear(space.features + count * map.features(), (rows - count) * map.features());
-  with_exponential_map(
-      map.map, [&]<PointMap point>() __attribute__((always_inline)) {
-        exponential_keys<point>(map, count, space, stride, values, totals, largest, totals);
+  const Factor* const weight = weight_factors(map, space);
+  in_blocks(
+      range, [&](const TokenRange block) __attribute__((always_inline)) {
+        const std::int64_t count = make_outputs(k, mask, block, map, weight, space,
+                                                Prefetch(k, after(block, range), products_of_block));
+        if (count == 0) return;
+        gather_factors<Side::right>(v, mask, block, as<Factor>(space.values), space.rows);
+        make_shifts(map, count, space);
+        make_factors(map, mask, block, count, space);
+        if (map.map == PointMap::taylor) {
+          taylor_keys<Factor>(map, count, space, stride, values, totals);
+          return;
+        }
+        key_features<Factor>(map, count, space, stride, values, totals, largest, totals);
+        add_columns_times(as<const Factor>(space.features), whole_rows(count), map.features(),
+                          as<const Factor>(space.values), stride, values,
+                          Prefetch(v, after(block, range), map.features() / rows_at_once));
       });
-  plain_keys(map, count, space, totals);
-  add_columns_times(space.features, rows, map.features(), space.values, stride, values, space.spare);
 }
 
-std::int64_t output_block(const Rows& q, const unsigned char* mask, const TokenRange block,
-                          const LinearMap& map, const float* values, const float* totals,
-                          const float* largest, float* buffers, const Rows& out) {
+std::int64_t outputs(const Rows& q, const unsigned char* mask, const TokenRange range, const LinearMap& map,
+                     const float* values, const float* totals, const float* largest, float* buffers,
+                     const Rows& out) {
   const Space space(map, out.head_width, buffers);
   const std::int64_t stride = padded_to_lanes(out.head_width);
-  const std::int64_t count = gather(q, mask, block, space.x);
-  make_outputs(map, count, space);
-  make_shifts(map, count, space);
-  make_factors(map, mask, block, count, space);
-  QueryProduct products[tokens_of_block];
-  earlier_outputs(map, count, space, stride, values, totals, largest, products);
-  return put_outputs(mask, block, map, products, space, out);
+  const Factor* const weight = weight_factors(map, space);
+  const Factor* const value_factors = // of taylor, whose features are made in parts, with each of them
+      map.map == PointMap::taylor ? nullptr
+                                  : right_factors(values, map.features(), stride, as<Factor>(space.sums));
+  std::int64_t zeros = 0;
+  in_blocks(
+      range, [&](const TokenRange block) __attribute__((always_inline)) {
+        const std::int64_t count = make_outputs(q, mask, block, map, weight, space,
+                                                Prefetch(q, after(block, range), products_of_block));
+        make_shifts(map, count, space);
+        make_factors(map, mask, block, count, space);
+        QueryProduct products[tokens_of_block];
+        earlier_outputs(map, count, space, stride, values, value_factors, totals, largest, products,
+                        Prefetch<true>(out, block, products_of_block));
+        zeros += put_outputs(mask, block, map, products, space, out);
+      });
+  return zeros;
 }
 
-constexpr LinearLoops loops{add_block, output_block, causal_keys, causal_outputs, add_causal_keys};
+constexpr LinearLoops loops{add_keys, outputs, causal_keys, causal_outputs, add_causal_keys};
 
 } // namespace
 

@@ -47,8 +47,7 @@ HYDRASCOPE_INLINE void gather_values(const float* weights, const std::int64_t st
     for (std::int64_t j = 0; j < count; ++j) {
       Lanes value[registers];
       HYDRASCOPE_UNROLL
-      for (std::int64_t r = 0; r < registers; ++r)
-        value[r] = load(values + j * padded + f + r * lane_count);
+      for (std::int64_t r = 0; r < registers; ++r) value[r] = load(values + j * padded + f + r * lane_count);
       prefetch<registers * lane_count>(values + (j + rows_ahead) * padded + f);
       HYDRASCOPE_UNROLL
       for (std::int64_t g = 0; g < group; ++g) {
@@ -59,8 +58,7 @@ HYDRASCOPE_INLINE void gather_values(const float* weights, const std::int64_t st
     }
     HYDRASCOPE_UNROLL
     for (std::int64_t g = 0; g < group; ++g) HYDRASCOPE_UNROLL
-    for (std::int64_t r = 0; r < registers; ++r)
-      store(sums + g * padded + f + r * lane_count, sum[g][r]);
+    for (std::int64_t r = 0; r < registers; ++r) store(sums + g * padded + f + r * lane_count, sum[g][r]);
   };
   std::int64_t f = 0;
   for (; f + piece <= padded; f += piece) add.template operator()<registers_at_once>(f);

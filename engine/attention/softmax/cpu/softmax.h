@@ -16,10 +16,8 @@ constexpr std::int64_t keys_of_block = 256;
 // The number of floats in the loops' buffers, whose contents need no initialisation.
 constexpr std::int64_t softmax_buffer_floats(const std::int64_t head_width, const std::int64_t value_width) {
   const std::int64_t in = padded_to_lanes(head_width), out = padded_to_lanes(value_width);
-  const std::int64_t left = tokens_of_block * (in > keys_of_block ? in : keys_of_block);
-  const std::int64_t right = keys_of_block * (in > out ? in : out);
   return queries_at_once * (in + out + 2) + keys_of_block * (2 * in + out) + tokens_of_block * keys_of_block +
-         (left + right) / 2;
+         2 * (in > out ? in : out);
 }
 
 struct SoftmaxLoops {

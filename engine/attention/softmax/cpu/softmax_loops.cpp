@@ -18,44 +18,62 @@ struct SoftmaxSpace {
         columns(keys + keys_of_block * width),
         values(columns + keys_of_block * width),
         scores(values + keys_of_block * value_width),
-        spare(scores + tokens_of_block * keys_of_block) {}
+        rows(scores + tokens_of_block * keys_of_block) {}
 
-  float* queries; // (Q,d)
+  // Factors of products are floats or, in half of their place, pairs of bfloat16 numbers.
+  float* queries; // (Q,d): factors
   float* sums;    // (Q,d): Σ_j e^(s_j − largest) v_j
   float* largest; // (Q): of the scores so far
   float* totals;  // (Q): Σ_j e^(s_j − largest)
-  float* keys;    // (K,d)
+  float* keys;    // (K,d): factors
   float* columns; // (d,K): the keys side by side
-  float* values;  // (K,d)
-  float* scores;  // (T,K)
-  float* spare;   // the factors of a product, in bfloat16
+  float* values;  // (K,d): factors
+  float* scores;  // (T,K); weights are factors, each row of them at the start of its scores
+  float* rows;    // (2,d)
 };
 
-// scores ← e^(scale · scores − the row's largest so far). Rescales the sums when the largest grows. Scores
-// from `count` on, which belong to no key, become 0.
-HYDRASCOPE_INLINE void make_weights(float* scores, const std::int64_t count, const float scale,
-                                    float& largest, float& totals, float* sums,
+// Calls use(j, score · scale) for `count` scores, a register at a time. Those behind them become `other`.
+template <typename Use>
+HYDRASCOPE_INLINE void scaled_scores(const float* scores, const std::int64_t count, const float scale,
+                                     const float other, const Use& use) {
+  std::int64_t j = 0;
+  for (; j + lane_count <= count; j += lane_count) use(j, load(scores + j) * scale);
+  if (j < count) use(j, present(j, count) ? load(scores + j) * scale : all(other));
+}
+
+// Takes `count` scores of a row into its largest so far, and rescales its sums when that grows.
+HYDRASCOPE_INLINE void find_largest(const float* scores, const std::int64_t count, const float scale,
+                                    float& largest, float& total, float* sums,
                                     const std::int64_t value_width) {
-  Lanes top = all(largest);
-  for (std::int64_t j = 0; j < count; j += lane_count) {
-    const Lanes score = load(scores + j) * scale;
-    top = larger(present(j, count) ? score : top, top);
-  }
   const float before = largest;
+  Lanes top = all(before);
+  scaled_scores(
+      scores, count, scale, before, [&](std::int64_t, const Lanes& score) __attribute__((always_inline)) {
+        top = larger(score, top);
+      });
   largest = largest_of(top);
-  if (before < largest && totals != 0) {
-    const float shrunk = exponential(all(before - largest))[0];
-    totals *= shrunk;
-    for (std::int64_t f = 0; f < value_width; f += lane_count) store(sums + f, load(sums + f) * shrunk);
-  }
+  if (!(before < largest) || total == 0) return;
+  const float shrunk = exponential(all(before - largest))[0];
+  total *= shrunk;
+  for (std::int64_t f = 0; f < value_width; f += lane_count) store(sums + f, load(sums + f) * shrunk);
+}
+
+// Replaces `count` scores of a row by the factors e^(scale · score − largest), up to a whole register, and
+// returns their sum.
+HYDRASCOPE_INLINE float make_weights(float* scores, const std::int64_t count, const float scale,
+                                     const float largest) {
+  auto* const weights = reinterpret_cast<Factor*>(scores); // they take no more place than what has been read
   Lanes total{};
-  for (std::int64_t j = 0; j < count; j += lane_count) {
-    const Lanes power = exponential(load(scores + j) * scale - largest);
-    const Lanes weight = present(j, count) ? power : Lanes{};
-    store(scores + j, weight);
-    total += weight;
-  }
-  totals += sum_of(total);
+  scaled_scores(
+      scores, count, scale,
+      -__builtin_inff(), [&](const std::int64_t j, const Lanes& score) __attribute__((always_inline)) {
+        const Lanes exponent = score - largest;
+        const Lanes power = depth_of<Factor> == 1 ? exponential(exponent) : rough_exponential(exponent);
+        const Lanes weight = j + lane_count <= count || present(j, count) ? power : Lanes{};
+        store_left(weights, j, weight);
+        total += weight;
+      });
+  return sum_of(total);
 }
 
 // The real tokens of a range up to `token`.
@@ -72,8 +90,11 @@ void output_range(const Rows& q, const Rows& k, const Rows& v, const unsigned ch
                   const TokenRange queries, const std::int64_t tokens, const bool causal, const float scale,
                   float* buffers, const Rows& out) {
   const std::int64_t width = padded_to_lanes(q.head_width), value_width = padded_to_lanes(v.head_width);
+  const std::int64_t words = width / depth_of<Factor>; // of a row of factors
   const SoftmaxSpace space(width, value_width, buffers);
-  const std::int64_t count = gather(q, mask, queries, space.queries), all_rows = whole_rows(count);
+  auto* const query_factors = reinterpret_cast<Factor*>(space.queries);
+  const std::int64_t count = gather_factors<Side::left>(q, mask, queries, query_factors, space.rows),
+                     all_rows = whole_rows(count);
   clear(space.sums, all_rows * value_width);
   clear(space.totals, queries_at_once);
   for (std::int64_t row = 0; row < queries_at_once; ++row) space.largest[row] = -__builtin_inff();
@@ -86,30 +107,44 @@ void output_range(const Rows& q, const Rows& k, const Rows& v, const unsigned ch
   const std::int64_t end = causal && queries.last < tokens ? queries.last : tokens;
   for (std::int64_t first = 0; first < end; first += keys_of_block) {
     const std::int64_t last = first + keys_of_block < end ? first + keys_of_block : end;
-    const std::int64_t keys = gather(k, mask, {first, last}, space.keys), stride = padded_to_lanes(keys);
+    auto* const key_factors = reinterpret_cast<Factor*>(space.keys);
+    auto* const value_factors = reinterpret_cast<Factor*>(space.values);
+    const std::int64_t keys = gather_factors<Side::left>(k, mask, {first, last}, key_factors, space.rows),
+                       stride = padded_to_lanes(keys);
     if (keys == 0) continue;
-    gather(v, mask, {first, last}, space.values);
-    clear(space.keys + keys * width, (stride - keys) * width);
-    clear(space.values + keys * value_width, (stride - keys) * value_width);
+    gather_factors<Side::right>(v, mask, {first, last}, value_factors, space.rows);
+    const std::int64_t made = whole_rows(keys); // the rows after them, up to the stride, are of no key
+    clear(space.keys + made * words, (stride - made) * words);
+    clear(space.values + made * value_width / depth_of<Factor>,
+          (stride - made) * value_width / depth_of<Factor>);
+    // A pair of bfloat16 numbers moves as one word. Words behind a key's move, too; nothing reads them.
     for (std::int64_t key = 0; key < stride; key += lane_count)
-      for (std::int64_t f = 0; f < width; f += lane_count)
-        transpose_tile(space.keys + key * width + f, width, space.columns + f * stride + key, stride);
+      for (std::int64_t f = 0; f < words; f += lane_count)
+        transpose_tile(space.keys + key * words + f, words, space.columns + f * stride + key, stride);
+    const auto* const column_factors = reinterpret_cast<const Factor*>(space.columns);
     for (std::int64_t row = 0; row < all_rows; row += tokens_of_block) {
       const std::int64_t rows = row + tokens_of_block < all_rows ? tokens_of_block : all_rows - row;
       if (causal && row_tokens[row + rows - 1] < first) continue;
       float* const sums = space.sums + row * value_width;
-      clear(space.scores, rows * stride);
-      add_rows_times(space.queries + row * width, rows, width, space.columns, stride, space.scores,
-                     space.spare);
+      rows_times<Start::zero>(query_factors + row * words, rows, width, column_factors, stride, space.scores);
+      // Two loops, as the processor overlaps the rows, but not what follows one another within a row.
+      std::int64_t seen[tokens_of_block];
       for (std::int64_t i = 0; i < rows; ++i) {
-        const std::int64_t seen = causal ? real_up_to(row_tokens[row + i], {first, last}, mask) : keys;
-        float* const scores = space.scores + i * stride;
-        if (seen > 0)
-          make_weights(scores, seen, scale, space.largest[row + i], space.totals[row + i],
-                       sums + i * value_width, value_width);
-        clear(scores + padded_to_lanes(seen), stride - padded_to_lanes(seen));
+        seen[i] = causal ? real_up_to(row_tokens[row + i], {first, last}, mask) : keys;
+        if (seen[i] > 0)
+          find_largest(space.scores + i * stride, seen[i], scale, space.largest[row + i],
+                       space.totals[row + i], sums + i * value_width, value_width);
       }
-      add_rows_times(space.scores, rows, stride, space.values, value_width, sums, space.spare);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        float* const scores = space.scores + i * stride;
+        if (seen[i] > 0)
+          space.totals[row + i] += make_weights(scores, seen[i], scale, space.largest[row + i]);
+        const std::int64_t made_weights = (seen[i] + lane_count - 1) / lane_count * lane_count;
+        clear(scores + made_weights / depth_of<Factor>, (stride - made_weights) / depth_of<Factor>);
+      }
+      make_product<Start::sums>(Left<Factor>{reinterpret_cast<const Factor*>(space.scores), stride, 1},
+                                static_cast<const Factor*>(value_factors), rows, stride / depth_of<Factor>,
+                                value_width, sums);
     }
   }
 

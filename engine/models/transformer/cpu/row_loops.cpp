@@ -25,8 +25,7 @@ HYDRASCOPE_INLINE Lanes load(const _Float16* from) {
   return __builtin_bit_cast(
       Lanes, _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
 #elif defined __F16C__
-  return __builtin_bit_cast(Lanes,
-                            _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+  return __builtin_bit_cast(Lanes, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 #else
   Lanes x = {};
   for (std::int64_t i = 0; i < lane_count; ++i) x[i] = number(from[i]);
@@ -53,8 +52,7 @@ HYDRASCOPE_INLINE void multiply(const float* const* x, const Number* weights, co
       for (std::int64_t s = 0; s < sums; ++s) {
         const Lanes w = load(from + i + s * lane_count);
         HYDRASCOPE_UNROLL
-        for (std::int64_t c = 0; c < columns; ++c)
-          sum[c][s] += load(x[c] + i + s * lane_count) * w;
+        for (std::int64_t c = 0; c < columns; ++c) sum[c][s] += load(x[c] + i + s * lane_count) * w;
       }
     }
     for (; i + lane_count <= in; i += lane_count) {

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""What tools/compare measures beside hydrascope, in a process of its own: so that PyTorch can run under another memory
+allocator (LD_PRELOAD), and its peak memory is that of one peer.
+
+Reads requests from standard input, a JSON object a line: {"peer": NAME, "settings": {…}} makes a peer ready,
+{"runs": n, "warm_ups": m} and {"seconds": s} run it. Answers each with a line: {"ms": […], "peak_mb": …}.
+"""
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+
+def once(run):
+    """Seconds of one run on the CPU."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def once_on_gpu(run):
+    """Seconds of one run, as the GPU has them."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    run()
+    end.record()
+    end.synchronize()
+    return 1e-3 * start.elapsed_time(end)
+
+
+def timed(run, once, request):
+    """Seconds of repeated runs, after those that warm up."""
+    for _ in range(request.get("warm_ups", 1)):
+        run()
+    if "runs" in request:
+        return [once(run) for _ in range(request["runs"])]
+    times, begin = [], time.perf_counter()
+    while len(times) < 3 or (time.perf_counter() - begin < request["seconds"] and len(times) < 60):
+        times.append(once(run))
+    return times
+
+
+def peak_megabytes():
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    return int(next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:")).split()[1]) / 1024
+
+
+# Kernels.
+
+HEADS, WIDTH = 12, 64
+
+
+def random_like(device, *sizes):
+    x = torch.randn(*sizes)
+    return x if device == "cpu" else x.to(device, torch.bfloat16)
+
+
+def appendix_c(q, k, v):
+    """The Hydra paper's own code."""
+    q = q / q.norm(dim=-1, keepdim=True)
+    k = k / k.norm(dim=-1, keepdim=True)
+    return q * (k * v).sum(dim=-2, keepdim=True)
+
+
+def hydra(settings):
+    formulation = torch.compile(appendix_c) if settings.get("compiled") else appendix_c
+    q, k, v = (random_like(settings["device"], 1, settings["tokens"], HEADS * WIDTH) for _ in range(3))
+    return lambda: formulation(q, k, v)
+
+
+def features(x, weight):
+    mapped = x @ weight
+    return torch.exp(torch.cat([mapped, -mapped], dim=-1))
+
+
+def heads_of(settings):
+    return (0.1 * random_like(settings["device"], 1, HEADS, settings["tokens"], WIDTH) for _ in range(3))
+
+
+def hedgehog(settings):
+    maps = [random_like(settings["device"], HEADS, WIDTH, WIDTH) / WIDTH ** 0.5 for _ in range(2)]
+    q, k, v = heads_of(settings)
+
+    def formulation():
+        fq, fk = features(q, maps[0]), features(k, maps[1])
+        return (fq @ (fk.transpose(-2, -1) @ v)) / (fq @ fk.sum(-2).unsqueeze(-1))
+
+    return formulation
+
+
+def sdpa(settings):
+    from contextlib import nullcontext
+
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    q, k, v = heads_of(settings)
+
+    def attention():
+        with nullcontext() if settings["device"] == "cpu" else sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+            torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+    return attention
+
+
+def flash_linear_attention(settings):
+    """Of the same features; it knows only the causal form."""
+    from fla.ops.linear_attn import chunk_linear_attn
+    maps = [random_like(settings["device"], HEADS, WIDTH, WIDTH) / WIDTH ** 0.5 for _ in range(2)]
+    q, k, v = heads_of(settings)
+    values = v.transpose(1, 2).contiguous()  # (B,N,H,d), as it wants them
+
+    def attention():
+        fq, fk = (features(x, weight).transpose(1, 2).contiguous() for x, weight in ((q, maps[0]), (k, maps[1])))
+        chunk_linear_attn(fq, fk, values, scale=1.0, normalize=True)
+
+    return attention
+
+
+# Models, of random weights.
+
+def timm(settings):
+    import timm as library
+    model = library.create_model("deit_base_patch16_224", pretrained=False).eval()
+    model = model.to(getattr(torch, settings.get("dtype", "float32")))
+    pixels = torch.randn(settings["batch"], 3, 224, 224, dtype=next(model.parameters()).dtype)
+    return lambda: model(pixels)
+
+
+def onnx_runtime(settings):
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    session = onnxruntime.InferenceSession(settings["network"], options, providers=["CPUExecutionProvider"])
+    pixels = torch.randn(settings["batch"], 3, 224, 224).numpy()
+    return lambda: session.run(None, {"pixels": pixels})
+
+
+def transformers(settings):
+    from transformers import BertConfig, BertModel
+    model = BertModel(BertConfig()).eval()
+    ids = torch.randint(5, model.config.vocab_size, (settings["batch"], settings["tokens"]))
+    return lambda: model(input_ids=ids)
+
+
+PEERS = {function.__name__: function for function in
+         (hydra, hedgehog, sdpa, flash_linear_attention, timm, onnx_runtime, transformers)}
+
+
+def main():
+    torch.set_num_threads(int(os.environ["PEER_THREADS"]))
+    torch.set_grad_enabled(False)
+    run, on_device = None, once
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "peer" in request:
+            on_device = once if request["settings"].get("device", "cpu") == "cpu" else once_on_gpu
+            run = PEERS[request["peer"]](request["settings"])
+            answer = {"torch": torch.__version__}
+        else:
+            answer = {"ms": [1e3 * seconds for seconds in timed(run, on_device, request)], "peak_mb": peak_megabytes()}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
