@@ -107,13 +107,11 @@ void gate_tokens(const Rows& q, const unsigned char* mask, const TokenRange rang
       const float* const query = row_of(q, token, buffers);
       const float factor = factor_of(map, query, padded, scale);
       if (past_caches && whole_lines(result, buffers + padded))
-        map_row(map, query, padded, factor, [&](const std::int64_t f, const Lanes& x) {
-          stream(result + f, x * load(sum + f));
-        });
+        map_row(map, query, padded, factor,
+                [&](const std::int64_t f, const Lanes& x) { stream(result + f, x * load(sum + f)); });
       else
-        map_row(map, query, padded, factor, [&](const std::int64_t f, const Lanes& x) {
-          store(result + f, x * load(sum + f));
-        });
+        map_row(map, query, padded, factor,
+                [&](const std::int64_t f, const Lanes& x) { store(result + f, x * load(sum + f)); });
     } else {
       std::memset(result, 0, static_cast<std::size_t>(padded) * sizeof(float));
     }
@@ -128,16 +126,14 @@ void causal_token(const Rows& q, const Rows& k, const Rows& v, const std::int64_
   const std::int64_t padded = padded_to_lanes(q.width());
   const float* const key = row_of(k, token, buffers);
   const float* const value = row_of(v, token, buffers + padded);
-  map_row(key_map, key, padded, factor_of(key_map, key, padded, 1),
-          [&](const std::int64_t f, const Lanes& x) {
-            store(part + f, load(part + f) + x * load(value + f));
-          });
+  map_row(
+      key_map, key, padded, factor_of(key_map, key, padded, 1),
+      [&](const std::int64_t f, const Lanes& x) { store(part + f, load(part + f) + x * load(value + f)); });
   const float* const query = row_of(q, token, buffers + 2 * padded);
   float* const result = place_of(out, token, buffers + 3 * padded);
-  map_row(query_map, query, padded, factor_of(query_map, query, padded, scale),
-          [&](const std::int64_t f, const Lanes& x) {
-            store(result + f, x * (load(sum + f) + load(part + f)));
-          });
+  map_row(
+      query_map, query, padded, factor_of(query_map, query, padded, scale),
+      [&](const std::int64_t f, const Lanes& x) { store(result + f, x * (load(sum + f) + load(part + f))); });
   put_row(out, token, result);
 }
 
