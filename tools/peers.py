@@ -146,8 +146,29 @@ def transformers(settings):
     return lambda: model(input_ids=ids)
 
 
+def decoder(settings):
+    """Reading a context, or the median token of those that are written after it."""
+    from transformers import AutoModelForCausalLM
+    model = AutoModelForCausalLM.from_pretrained(settings["model"], dtype=getattr(torch, settings["dtype"]),
+                                                 attn_implementation="eager")
+    ids = torch.randint(0, model.config.vocab_size, (1, settings["context"]))
+
+    def read():
+        return model(ids, use_cache=True, logits_to_keep=1)
+
+    if settings["part"] == "reading":
+        return read
+    output = read()
+
+    def write():  # each token lengthens the cache by one
+        nonlocal output
+        output = model(output.logits[:, -1:].argmax(-1), past_key_values=output.past_key_values, use_cache=True)
+
+    return write
+
+
 PEERS = {function.__name__: function for function in
-         (hydra, hedgehog, sdpa, flash_linear_attention, timm, onnx_runtime, transformers)}
+         (hydra, hedgehog, sdpa, flash_linear_attention, timm, onnx_runtime, transformers, decoder)}
 
 
 def main():

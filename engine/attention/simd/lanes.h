@@ -285,6 +285,17 @@ HYDRASCOPE_INLINE void clear(float* from, const std::int64_t count) {
   std::memset(from, 0, static_cast<std::size_t>(count) * sizeof(float));
 }
 
+HYDRASCOPE_INLINE bool any(const WholeLanes& chosen) { // 0 or −1 each
+#if defined __AVX512F__
+  return _mm512_test_epi32_mask(__builtin_bit_cast(__m512i, chosen), __builtin_bit_cast(__m512i, chosen)) !=
+         0;
+#elif defined __AVX__
+  return _mm256_movemask_ps(__builtin_bit_cast(__m256, chosen)) != 0;
+#else
+  return (chosen[0] | chosen[1] | chosen[2] | chosen[3]) != 0;
+#endif
+}
+
 // Which of the indices from f on, one for each lane, are below `count`.
 HYDRASCOPE_INLINE WholeLanes present(const std::int64_t f, const std::int64_t count) {
   return lane_order + static_cast<std::int32_t>(f) < static_cast<std::int32_t>(count);

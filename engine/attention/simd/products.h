@@ -152,16 +152,19 @@ struct Left {
   std::int64_t row, column;
 };
 
-enum class Start { zero, sums }; // whether the product replaces C or is added to it
+// What the product is added to: nothing, C itself, or a row that is the same for all rows of C.
+enum class Start { zero, sums, row };
 
 template <Start start, std::int64_t registers, typename Entry>
 HYDRASCOPE_INLINE void make_tile(const Left<Entry>& a, const Entry* b, const std::int64_t depth,
-                                 const std::int64_t stride, float* c) {
+                                 const std::int64_t stride, float* c, const float* start_row) {
   Lanes sum[rows_at_once][registers];
   HYDRASCOPE_UNROLL
   for (std::int64_t i = 0; i < rows_at_once; ++i) HYDRASCOPE_UNROLL
   for (std::int64_t l = 0; l < registers; ++l)
-    sum[i][l] = start == Start::sums ? load(c + i * stride + l * lane_count) : Lanes{};
+    sum[i][l] = start == Start::zero
+                    ? Lanes{}
+                    : load((start == Start::sums ? c + i * stride : start_row) + l * lane_count);
   for (std::int64_t k = 0; k < depth; ++k) {
     decltype(factors(b)) row[registers];
     HYDRASCOPE_UNROLL
@@ -183,25 +186,25 @@ HYDRASCOPE_INLINE void make_tile(const Left<Entry>& a, const Entry* b, const std
 template <Start start, typename Entry, typename Between = NoPrefetch>
 HYDRASCOPE_INLINE void make_product(const Left<Entry>& a, const Entry* b, const std::int64_t rows,
                                     const std::int64_t depth, const std::int64_t stride, float* c,
-                                    Between between = {}) {
+                                    Between between = {}, const float* start_row = nullptr) {
   for (std::int64_t i = 0; i < rows; i += rows_at_once) {
     between();
     const Left<Entry> own{a.data + i * a.row, a.row, a.column};
     float* const to = c + i * stride;
     std::int64_t f = 0;
     for (; f + registers_at_once * lane_count <= stride; f += registers_at_once * lane_count)
-      make_tile<start, registers_at_once>(own, b + f, depth, stride, to + f);
-    for (; f < stride; f += lane_count) make_tile<start, 1>(own, b + f, depth, stride, to + f);
+      make_tile<start, registers_at_once>(own, b + f, depth, stride, to + f, start_row + f);
+    for (; f < stride; f += lane_count) make_tile<start, 1>(own, b + f, depth, stride, to + f, start_row + f);
   }
 }
 
-// c (rows,stride) = or += a (rows,depth) · b, whose right factor has `depth` rows. All whole.
+// c (rows,stride) = or += a (rows,depth) · b, or row + that, whose right factor has `depth` rows. All whole.
 template <Start start, typename Number, typename Between = NoPrefetch>
 HYDRASCOPE_INLINE void rows_times(const Number* a, const std::int64_t rows, const std::int64_t depth,
-                                  const Number* b, const std::int64_t stride, float* c,
-                                  Between between = {}) {
+                                  const Number* b, const std::int64_t stride, float* c, Between between = {},
+                                  const float* start_row = nullptr) {
   constexpr std::int64_t step = depth_of<Number>;
-  make_product<start>(Left<Number>{a, depth / step, 1}, b, rows, depth / step, stride, c, between);
+  make_product<start>(Left<Number>{a, depth / step, 1}, b, rows, depth / step, stride, c, between, start_row);
 }
 
 // c (columns,stride) += aᵀ · b for right factors of `depth` rows. All whole.

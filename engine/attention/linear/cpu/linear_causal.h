@@ -17,11 +17,10 @@ HYDRASCOPE_INLINE std::int64_t make_outputs(const Rows& from, const unsigned cha
   const std::int64_t padded = padded_to_lanes(map.head_width), width = padded_to_lanes(map.outputs);
   std::int64_t count = 0, rows = 0;
   const auto multiply = [&](const Number* x) __attribute__((always_inline)) {
-    if (map.bias == nullptr) return rows_times<Start::zero>(x, rows, padded, weight, width, space.y, between);
-    for (std::int64_t row = 0; row < rows; ++row)
-      for (std::int64_t f = 0; f < width; f += lane_count)
-        store(space.y + row * width + f, load(map.bias + f));
-    rows_times<Start::sums>(x, rows, padded, weight, width, space.y, between);
+    if (map.bias == nullptr)
+      rows_times<Start::zero>(x, rows, padded, weight, width, space.y, between);
+    else
+      rows_times<Start::row>(x, rows, padded, weight, width, space.y, between, map.bias);
   };
   if (map.weight != nullptr && map.half_square == 0) { // the rows are needed for the product alone
     auto* const x = as<Number>(space.x);
@@ -143,8 +142,9 @@ HYDRASCOPE_INLINE void make_lower_product(const float* a, const std::int64_t row
     float* const to = c + i * tokens_of_block;
     std::int64_t f = 0;
     for (; f + registers_at_once * lane_count <= width; f += registers_at_once * lane_count)
-      make_tile<Start::zero, registers_at_once>(own, b + f, depth, tokens_of_block, to + f);
-    for (; f < width; f += lane_count) make_tile<Start::zero, 1>(own, b + f, depth, tokens_of_block, to + f);
+      make_tile<Start::zero, registers_at_once>(own, b + f, depth, tokens_of_block, to + f, nullptr);
+    for (; f < width; f += lane_count)
+      make_tile<Start::zero, 1>(own, b + f, depth, tokens_of_block, to + f, nullptr);
   }
 }
 

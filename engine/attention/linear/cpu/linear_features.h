@@ -158,7 +158,8 @@ HYDRASCOPE_INLINE void key_lanes(const float* y, const float* shifts, const std:
   const Lanes total = load(totals);
   store(totals, total == 0 ? total : total * shrunk); // without a key so far `shrunk` is NaN
   Lanes sum = load(added);
-  for (std::int64_t i = 0; i < lane_count; ++i) {
+  const bool grown = any(before < top);
+  for (std::int64_t i = 0; grown && i < lane_count; ++i) {
     if (!(before[i] < top[i])) continue;
     float* const row = values + i * value_stride;
     for (std::int64_t f = 0; f < value_stride; f += lane_count) store(row + f, load(row + f) * shrunk[i]);

@@ -56,12 +56,12 @@ std::int64_t outputs(const Rows& q, const unsigned char* mask, const TokenRange 
   in_blocks(
       range, [&](const TokenRange block) __attribute__((always_inline)) {
         const std::int64_t count = make_outputs(q, mask, block, map, weight, space,
-                                                Prefetch(q, after(block, range), products_of_block));
+                                                Prefetch<true>(out, block, products_of_block));
         make_shifts(map, count, space);
         make_factors(map, mask, block, count, space);
         QueryProduct products[tokens_of_block];
         earlier_outputs(map, count, space, stride, values, value_factors, totals, largest, products,
-                        Prefetch<true>(out, block, products_of_block));
+                        Prefetch(q, after(block, range), products_of_block));
         zeros += put_outputs(mask, block, map, products, space, out);
       });
   return zeros;
