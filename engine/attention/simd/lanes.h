@@ -189,6 +189,17 @@ HYDRASCOPE_INLINE Lanes rough_exponential(const Lanes& exponent) {
   return times_power_of_two(power, n);
 }
 
+// 1/x to 1e-7 of itself, for x and 1/x that are normal numbers.
+HYDRASCOPE_INLINE Lanes reciprocal(const Lanes& x) {
+#if defined __AVX512F__
+  // A first value to 2⁻¹⁴, and a step of Newton's method: half as long as a division.
+  const Lanes y = __builtin_bit_cast(Lanes, _mm512_maskz_rcp14_ps(0xffff, __builtin_bit_cast(__m512, x)));
+  return y * (2.0F - x * y);
+#else
+  return 1.0F / x;
+#endif
+}
+
 // Near 0 by its Taylor polynomial, as 1 − 2 / (e^2x + 1) would lose small x; beyond 9 it is 1.
 HYDRASCOPE_INLINE Lanes hyperbolic_tangent(const Lanes& x) {
   const Lanes size = magnitude(x), square = x * x;
@@ -318,7 +329,7 @@ public:
     for (; next_ < end; ++next_) {
       const auto* const row = static_cast<const char*>(rows_.data) + next_ * rows_.token_stride * size_;
       for (std::int64_t byte = 0; byte < rows_.head_width * size_; byte += 64)
-        __builtin_prefetch(row + byte, to_write, 2);
+        __builtin_prefetch(row + byte, to_write, 3);
     }
   }
 

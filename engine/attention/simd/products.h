@@ -284,6 +284,17 @@ HYDRASCOPE_INLINE std::int64_t gather_factors(const Rows& rows, const unsigned c
 
 #endif
 
+// A block's rows as they lie, if they are a left factor of a product there; else null.
+template <typename Number>
+HYDRASCOPE_INLINE const Number* rows_in_place(const Rows& rows, const unsigned char* mask,
+                                              const TokenRange block) {
+  constexpr Element element = depth_of<Number> == 1 ? Element::float32 : Element::bfloat16;
+  const bool whole = (block.last - block.first) % rows_at_once == 0 && rows.head_width % most_lanes == 0 &&
+                     rows.token_stride % depth_of<Number> == 0;
+  if (mask != nullptr || rows.element != element || !whole) return nullptr;
+  return static_cast<const Number*>(rows.data) + block.first * rows.token_stride / depth_of<Number>;
+}
+
 template <Side>
 HYDRASCOPE_INLINE std::int64_t gather_factors(const Rows& rows, const unsigned char* mask,
                                               const TokenRange block, float* to, float*) {

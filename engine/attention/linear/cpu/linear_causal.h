@@ -16,22 +16,30 @@ HYDRASCOPE_INLINE std::int64_t make_outputs(const Rows& from, const unsigned cha
                                             const Number* weight, const Space& space, Between between = {}) {
   const std::int64_t padded = padded_to_lanes(map.head_width), width = padded_to_lanes(map.outputs);
   std::int64_t count = 0, rows = 0;
-  const auto multiply = [&](const Number* x) __attribute__((always_inline)) {
+  const auto multiply = [&](const Number* x, const std::int64_t x_stride) __attribute__((always_inline)) {
+    const Left<Number> left{x, x_stride, 1};
+    const std::int64_t depth = padded / depth_of<Number>;
     if (map.bias == nullptr)
-      rows_times<Start::zero>(x, rows, padded, weight, width, space.y, between);
+      make_product<Start::zero>(left, weight, rows, depth, width, space.y, between);
     else
-      rows_times<Start::row>(x, rows, padded, weight, width, space.y, between, map.bias);
+      make_product<Start::row>(left, weight, rows, depth, width, space.y, between, map.bias);
   };
   if (map.weight != nullptr && map.half_square == 0) { // the rows are needed for the product alone
-    auto* const x = as<Number>(space.x);
-    count = gather_factors<Side::left>(from, mask, block, x, space.rows);
-    rows = whole_rows(count);
-    multiply(x);
+    if (const Number* const x = rows_in_place<Number>(from, mask, block)) {
+      count = rows = block.last - block.first;
+      multiply(x, from.token_stride / depth_of<Number>);
+    } else {
+      auto* const gathered = as<Number>(space.x);
+      count = gather_factors<Side::left>(from, mask, block, gathered, space.rows);
+      rows = whole_rows(count);
+      multiply(gathered, padded / depth_of<Number>);
+    }
     if (map.scale == 1) return count;
   } else {
     count = gather(from, mask, block, space.x);
     rows = whole_rows(count);
-    if (map.weight != nullptr) multiply(left_factors(space.x, rows, padded, as<Number>(space.spare)));
+    if (map.weight != nullptr)
+      multiply(left_factors(space.x, rows, padded, as<Number>(space.spare)), padded / depth_of<Number>);
   }
   const float* const product = map.weight != nullptr ? space.y : space.x; // as wide as y
   for (std::int64_t row = 0; row < rows; ++row) {

@@ -142,34 +142,34 @@ HYDRASCOPE_INLINE Lanes times_factor(const Lanes& power, const Lanes& y) {
   return power;
 }
 
-// A register of features of all keys of a block, divided by e^the largest so far. Rescales the sums when the
-// largest grows. Adds the features to `added`, which may be `totals`.
-template <PointMap map, bool negative, typename Number>
-HYDRASCOPE_INLINE void key_lanes(const float* y, const float* shifts, const std::int64_t count,
-                                 const std::int64_t width, const WholeLanes& there, Number* features,
-                                 const std::int64_t stride, const std::int64_t value_stride, float* values,
-                                 float* totals, float* largest, float* added) {
+// Takes the exponents of a block's keys into a register of the largest so far; rescales the sums where these
+// grow. Returns the largest.
+template <PointMap map, bool negative>
+HYDRASCOPE_INLINE Lanes take_largest(const float* y, const float* shifts, const std::int64_t count,
+                                     const std::int64_t width, const std::int64_t value_stride, float* values,
+                                     float* totals, float* largest) {
   const Lanes before = load(largest);
   Lanes top = before;
   for (std::int64_t row = 0; row < count; ++row)
     top = larger(exponent_of<map, negative>(load(y + row * width), shifts[row]), top);
+  if (!any(before < top)) return top;
   store(largest, top);
   const Lanes shrunk = exponential(before - top);
   const Lanes total = load(totals);
   store(totals, total == 0 ? total : total * shrunk); // without a key so far `shrunk` is NaN
-  Lanes sum = load(added);
-  const bool grown = any(before < top);
-  for (std::int64_t i = 0; grown && i < lane_count; ++i) {
+  for (std::int64_t i = 0; i < lane_count; ++i) {
     if (!(before[i] < top[i])) continue;
     float* const row = values + i * value_stride;
     for (std::int64_t f = 0; f < value_stride; f += lane_count) store(row + f, load(row + f) * shrunk[i]);
   }
-  const auto feature_of = [&](const std::int64_t row) __attribute__((always_inline)) {
-    const Lanes at = load(y + row * width);
-    const Lanes feature =
-        times_factor<map>(feature_exponential<Number>(exponent_of<map, negative>(at, shifts[row]) - top), at);
-    return there ? feature : Lanes{};
-  };
+  return top;
+}
+
+// Stores a register of features of each key, feature_of(row), and adds them to `added`.
+template <typename Number, typename FeatureOf>
+HYDRASCOPE_INLINE void put_keys(const std::int64_t count, Number* features, const std::int64_t stride,
+                                float* added, const FeatureOf& feature_of) {
+  Lanes sum = load(added);
   std::int64_t row = 0;
   for (; row + 1 < count; row += 2) {
     const Lanes first = feature_of(row), second = feature_of(row + 1);
@@ -185,21 +185,44 @@ HYDRASCOPE_INLINE void key_lanes(const float* y, const float* shifts, const std:
   store(added, sum);
 }
 
+// e^(−y − b) = e^(−a − b) / e^(y − a): the second half of plus_minus_exponential from the first, where a + b
+// is at most this. Beyond it, what the first half rounds to 0 would be missing in the second.
+constexpr float largest_spread = 40;
+
 template <typename Number, PointMap map>
 HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64_t count, const Space& space,
                                         const std::int64_t value_stride, float* values, float* totals,
                                         float* largest, float* added) {
   const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
+  const float* const shifts = space.of_row;
   for (std::int64_t f = 0; f < width; f += lane_count) {
     const WholeLanes there = present(f, whole.outputs);
-    key_lanes<map, false>(space.y + f, space.of_row, count, width, there, as<Number>(space.features) + f,
-                          stride, value_stride, values + f * value_stride, totals + f, largest + f,
-                          added + f);
+    const float* const y = space.y + f;
+    Number* const features = as<Number>(space.features) + f;
+    const Lanes top = take_largest<map, false>(y, shifts, count, width, value_stride,
+                                               values + f * value_stride, totals + f, largest + f);
+    const auto of_half = [&]<bool negative>(const std::int64_t row, const Lanes& largest_one)
+        __attribute__((always_inline)) {
+      const Lanes at = load(y + row * width);
+      const float shift = shifts[negative ? tokens_of_block + row : row];
+      const Lanes feature = times_factor<map>(
+          feature_exponential<Number>(exponent_of<map, negative>(at, shift) - largest_one), at);
+      return there ? feature : Lanes{};
+    };
+    put_keys(
+        count, features, stride, added + f, [&](const std::int64_t row) __attribute__((always_inline)) {
+          return of_half.template operator()<false>(row, top);
+        });
     if constexpr (has_two_halves(map)) {
       const std::int64_t second = width + f;
-      key_lanes<map, true>(space.y + f, space.of_row + tokens_of_block, count, width, there,
-                           as<Number>(space.features) + second, stride, value_stride,
-                           values + second * value_stride, totals + second, largest + second, added + second);
+      const Lanes second_top =
+          take_largest<map, true>(y, shifts + tokens_of_block, count, width, value_stride,
+                                  values + second * value_stride, totals + second, largest + second);
+      put_keys(
+          count, features + width, stride,
+          added + second, [&](const std::int64_t row) __attribute__((always_inline)) {
+            return of_half.template operator()<true>(row, second_top);
+          });
     }
   }
 }
@@ -474,7 +497,8 @@ HYDRASCOPE_INLINE std::int64_t put_outputs(const unsigned char* mask, const Toke
       zeros += denominator == 0 ? 1 : 0;
       // Where the denominator is 0, every product is 0, and the numerator with them.
       const Lanes divisor = all(denominator == 0 || map.sums != nullptr ? 1.0F : denominator);
-      for (std::int64_t f = 0; f < stride; f += lane_count) store(result + f, load(result + f) / divisor);
+      const Lanes factor = 1.0F / divisor;
+      for (std::int64_t f = 0; f < stride; f += lane_count) store(result + f, load(result + f) * factor);
     } else {
       clear(result, stride);
     }

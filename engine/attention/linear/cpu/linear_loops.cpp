@@ -55,8 +55,8 @@ std::int64_t outputs(const Rows& q, const unsigned char* mask, const TokenRange 
   std::int64_t zeros = 0;
   in_blocks(
       range, [&](const TokenRange block) __attribute__((always_inline)) {
-        const std::int64_t count = make_outputs(q, mask, block, map, weight, space,
-                                                Prefetch<true>(out, block, products_of_block));
+        const std::int64_t count =
+            make_outputs(q, mask, block, map, weight, space, Prefetch<true>(out, block, products_of_block));
         make_shifts(map, count, space);
         make_factors(map, mask, block, count, space);
         QueryProduct products[tokens_of_block];
