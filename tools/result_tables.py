@@ -267,3 +267,54 @@ def long_range_arena():
     constants = [next(row[name]["mean"] for row in rows.values() if row.get(name))
                  for rows, name in ((listops, "test_constant_answer"), (image, "constant_answer"))]
     yield ["always the commonest class", percent(constants[0]), "", percent(constants[1]), ""]
+
+
+# ---- tools/compare ----
+
+def range_text(row):
+    """A ratio of times, with the smallest and largest of a turn."""
+    def text(value):
+        return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+    return f"{text(row['ratio'])} ({text(row['least'])}…{text(row['most'])})"
+
+
+def compared(name, title, heading):
+    """Rows beside the first one of a case, a column for each of its sizes: how many times as long each takes."""
+    cases = {(one["tokens"], one["batch"]): {row["row"]: row for row in one["rows"]}
+             for one in raw(name)["cases"] if one["case"] == title}
+    yield ["times as long", *(heading(*size) + ":" for size in cases)]
+    names = list(dict.fromkeys(row for rows in cases.values() for row in rows))
+    yield [f"{names[0]}, ms", *(f"{statistics.median(rows[names[0]]['ms']):,.2f}" for rows in cases.values())]
+    for row in names[1:]:
+        yield [row, *(range_text(rows[row]) if row in rows else "" for rows in cases.values())]
+
+
+def inverse_ratios(*names):
+    """How many times as fast the first row is, by case and row; and the shares in per cent, for bounds."""
+    return {f"{case['case']} {case['tokens']} {case['batch']} {row['row']}": [row["ratio"], 1 / row["ratio"],
+                                                                             100 * row["ratio"], 100 / row["ratio"]]
+            for name in names for case in raw(name)["cases"] for row in case["rows"]}
+
+
+def by_tokens(tokens, _):
+    return f"{tokens:,} tokens"
+
+
+@table("compare-hydra", derived=lambda: inverse_ratios("compare-kernels"))
+def hydra_beside_others():
+    return compared("compare-kernels", "hydra-cosine, D = 768", by_tokens)
+
+
+@table("compare-hedgehog", derived=lambda: inverse_ratios("compare-kernels"))
+def hedgehog_beside_others():
+    return compared("compare-kernels", "hedgehog, 12 heads of 64", by_tokens)
+
+
+@table("compare-deit", derived=lambda: inverse_ratios("compare-models"))
+def deit_beside_others():
+    return compared("compare-models", "DeiT-B", lambda _, batch: f"batch of {batch}")
+
+
+@table("compare-bert", derived=lambda: inverse_ratios("compare-models"))
+def bert_beside_others():
+    return compared("compare-models", "BERT-base", lambda tokens, batch: f"{batch} × {tokens} tokens")

@@ -257,10 +257,7 @@ void print_json(const std::vector<CurvePoint>& points) {
 }
 
 void run_scaling(CurveOptions options) {
-  if (options.tokens.empty()) {
-    options.tokens = scaling_lengths();
-    options.tokens.push_back(2 * options.tokens.back());
-  }
+  if (options.tokens.empty()) options.tokens = scaling_lengths();
   std::ranges::sort(options.tokens); // the time of a short one predicts that of a long one
   const std::vector<KernelSpec> kernels = kernels_or_all(options.kernels);
   const ThreadCount threads(options.setting.threads);

@@ -21,7 +21,13 @@ std::vector<ScalingPoint> points_of(const ScalingCurves& curves, const KernelSpe
 std::vector<ScalingLine> scaling_lines(const ScalingCurves& curves, const std::vector<KernelSpec>& kernels) {
   std::vector<ScalingLine> lines;
   for (const KernelSpec& kernel : kernels) {
-    ScalingLine line{.kernel = kernel, .points = {}, .tokens = {}, .median = {}, .p95 = {}, .skipped = {}};
+    ScalingLine line{.kernel = kernel,
+                     .points = {},
+                     .tokens = {},
+                     .median = {},
+                     .p95 = {},
+                     .megabytes = {},
+                     .skipped = {}};
     for (ScalingPoint& point : points_of(curves, kernel)) {
       if (!point.skipped.empty()) {
         if (line.skipped.empty()) line.skipped = fmt::format("from N = {}: {}", point.tokens, point.skipped);
@@ -30,6 +36,7 @@ std::vector<ScalingLine> scaling_lines(const ScalingCurves& curves, const std::v
       line.tokens.push_back(static_cast<double>(point.tokens));
       line.median.push_back(point.time.median * 1e3);
       line.p95.push_back(point.time.p95 * 1e3);
+      line.megabytes.push_back(static_cast<double>(point.peak_bytes) / 1e6);
       line.points.push_back(std::move(point));
     }
     if (!line.points.empty() || !line.skipped.empty()) lines.push_back(std::move(line));
@@ -47,27 +54,35 @@ std::string scaling_caption(const ScalingSetting& setting) {
 
 Figure scaling_figure(const ScalingCurves& curves, const std::vector<ScalingLine>& lines) {
   Figure figure;
-  figure.title = "Time of attention against the number of tokens";
+  figure.title = "Time and memory of attention against the number of tokens";
   figure.subtitle = scaling_caption(curves.setting);
-  LinesPanel panel;
-  panel.x_label = "number of tokens N";
-  panel.y_label = "median time (ms), whisker: p95";
-  panel.log_x = panel.log_y = true;
+  LinesPanel time, memory;
+  time.x_label = memory.x_label = "number of tokens N";
+  time.y_label = "median time (ms), whisker: p95";
+  memory.y_label = "memory beyond q, k and v (MB)";
+  time.log_x = time.log_y = memory.log_x = memory.log_y = true;
   std::vector<std::string> names;
   for (const ScalingLine& line : lines) {
     const bool again = std::ranges::count(names, line.kernel.name) > 0; // has the same colour
     names.push_back(line.kernel.name);
-    panel.lines.push_back({.name = line.kernel.label(),
-                           .x = line.tokens,
-                           .y = line.median,
-                           .colour = kernel_colour(line.kernel.name),
-                           .upper = line.p95,
-                           .upper_name = "p95",
-                           .style = again ? LinesPanel::Style::dashed : LinesPanel::Style::line});
+    const LinesPanel::Style style = again ? LinesPanel::Style::dashed : LinesPanel::Style::line;
+    time.lines.push_back({.name = line.kernel.label(),
+                          .x = line.tokens,
+                          .y = line.median,
+                          .colour = kernel_colour(line.kernel.name),
+                          .upper = line.p95,
+                          .upper_name = "p95",
+                          .style = style});
+    memory.lines.push_back({.name = line.kernel.label(),
+                            .x = line.tokens,
+                            .y = line.megabytes,
+                            .colour = kernel_colour(line.kernel.name),
+                            .style = style});
     if (!line.skipped.empty())
       figure.subtitle += fmt::format("; {} left out {}", line.kernel.label(), line.skipped);
   }
-  figure.panels.emplace_back(std::move(panel));
+  figure.panels.emplace_back(std::move(time));
+  figure.panels.emplace_back(std::move(memory));
   return figure;
 }
 

@@ -1,4 +1,5 @@
-// Time of the kernels against N, and their roofline (Williams, Waterman & Patterson 2009). Plain header.
+// Time and memory of the kernels against N, and their roofline (Williams, Waterman & Patterson 2009). Plain
+// header.
 #pragma once
 
 #include <string>
@@ -24,9 +25,10 @@ std::vector<ScalingPoint> points_of(const ScalingCurves& curves, const KernelSpe
 
 struct ScalingLine {
   KernelSpec kernel;
-  std::vector<ScalingPoint> points;        // with a time, N ascending
-  std::vector<double> tokens, median, p95; // of `points`; times in ms
-  std::string skipped;                     // "from N = 8192: a run would take about 9 s"; empty if none was
+  std::vector<ScalingPoint> points; // with a time, N ascending
+  // Of `points`; times in ms, memory beyond q, k and v.
+  std::vector<double> tokens, median, p95, megabytes;
+  std::string skipped; // "from N = 8192: a run would take about 9 s"; empty if none was
 };
 
 // One line per kernel with points, in the order of `kernels`.
@@ -35,6 +37,7 @@ std::vector<ScalingLine> scaling_lines(const ScalingCurves& curves, const std::v
 // "H = 6, d = 64, batch 1, attention alone, CPU · float32, 1 thread"
 std::string scaling_caption(const ScalingSetting& setting);
 
+// Time and, as a second panel, memory (Hedgehog paper, Fig. 6).
 Figure scaling_figure(const ScalingCurves& curves, const std::vector<ScalingLine>& lines);
 
 struct RooflineLine {

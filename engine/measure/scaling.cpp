@@ -185,7 +185,7 @@ ScalingPoint ScalingMeasurer::measure(std::int64_t tokens, const std::stop_token
 
 std::vector<std::int64_t> scaling_lengths() {
   std::vector<std::int64_t> lengths;
-  for (std::int64_t tokens = 64; tokens <= 16384; tokens *= 2) lengths.push_back(tokens);
+  for (std::int64_t tokens = 64; tokens <= 32768; tokens *= 2) lengths.push_back(tokens);
   return lengths;
 }
 

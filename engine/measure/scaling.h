@@ -64,7 +64,7 @@ private:
   std::unique_ptr<State> state_;
 };
 
-// 64, 128, … 16384.
+// 64, 128, … 32768.
 std::vector<std::int64_t> scaling_lengths();
 
 } // namespace hydrascope

@@ -176,6 +176,9 @@ void register_scaling_tests(ImGuiTestEngine* engine) {
         const auto& plot = std::get<LinesPanel>(figure.panels.front());
         IM_CHECK_EQ(plot.lines.size(), 2U);
         IM_CHECK_EQ(plot.lines.front().upper.size(), plot.lines.front().y.size());
+        const auto& memory = std::get<LinesPanel>(figure.panels.at(1));
+        IM_CHECK_EQ(memory.lines.size(), 2U);
+        for (const double megabytes : memory.lines.front().y) IM_CHECK_GT(megabytes, 0.0);
         // The Roofline panel draws the same points below the limits that were measured before them.
         IM_CHECK_GT(editor().scaling.limits.bandwidth, 1e8);
         IM_CHECK_GT(editor().scaling.limits.matrix_rate, 1e8);

@@ -25,7 +25,7 @@
   KIND(draw_loss_strip, "loss-strip", "a decoder's loss of each token of a text, or with --kernels by kernel", true) \
   KIND(draw_state, "state", "a decoder's time per token and bytes of state against the length, by kernel", false) \
   KIND(draw_timing, "timing", "time of each layer", true) \
-  KIND(draw_scaling, "scaling", "time of attention against N by kernel (Hedgehog paper, Fig. 6)", false) \
+  KIND(draw_scaling, "scaling", "time and memory of attention against N by kernel (Hedgehog paper, Fig. 6)", false) \
   KIND(draw_roofline, "roofline", "flop/s against flops per byte, of what `bench kernels --json` printed into --data", false) \
   KIND(draw_loss, "loss", "training loss, of the curves that distill, finetune and recall wrote (--data)", false) \
   KIND(draw_heads, "heads", "similarity or accuracy against the number of heads (Hydra paper, Fig. 2)", false) \

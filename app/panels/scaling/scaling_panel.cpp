@@ -52,12 +52,13 @@ public:
           graphics(),
           other_setting_
               ? "What was measured is of another model or another setting. Press Measure for this one."
-              : "How the time of attention grows with the number of tokens, for the kernels of both "
+              : "How time and memory of attention grow with the number of tokens, for the kernels of both "
                 "schedules. Press Measure: it runs in the background and waits while the model computes.");
       return;
     }
     const float below = skipped_.empty() ? 0 : theme::size_small + ImGui::GetStyle().ItemSpacing.y + 2;
     const ImVec2 room = ImGui::GetContentRegionAvail();
+    view_.arrange(room.x > room.y ? 0 : 1);
     if (const auto item = view_.draw("##scaling", graphics(), {room.x, std::max(room.y - below, 60.0f)}).item)
       point_tooltip(lines_.at(item->item.index).points.at(item->item.within));
     if (skipped_.empty()) return;
@@ -93,18 +94,19 @@ private:
     }
     if (ImGui::IsItemHovered())
       text_tooltip(curves.running ? "Stop; what has been measured stays"
-                                  : "Times each kernel of both schedules at N = 64 to 16384");
+                                  : "Measures each kernel of both schedules at N = 64 to 32768");
     if (curves.running) progress_line(static_cast<float>(curves.progress));
     ImGui::PopFont();
   }
 
   static void point_tooltip(const ScalingPoint& point) {
     const RepeatedTime& time = point.time;
-    text_tooltip(fmt::format("{}, N = {}\nmedian {} ms, p95 {} ms, {}\n{} GMACs, {} GFLOP/s\npath: {}",
-                             point.kernel.label(), point.tokens, number_text(time.median * 1e3),
-                             number_text(time.p95 * 1e3), runs_text(time.runs),
-                             number_text(point.products / 1e9),
-                             number_text(2 * point.products / 1e9 / time.median), path_text(point.path)));
+    text_tooltip(
+        fmt::format("{}, N = {}\nmedian {} ms, p95 {} ms, {}\n{} GMACs, {} GFLOP/s\n{} MB\npath: {}",
+                    point.kernel.label(), point.tokens, number_text(time.median * 1e3),
+                    number_text(time.p95 * 1e3), runs_text(time.runs), number_text(point.products / 1e9),
+                    number_text(2 * point.products / 1e9 / time.median),
+                    number_text(static_cast<double>(point.peak_bytes) / 1e6), path_text(point.path)));
   }
 
   std::vector<ScalingLine> lines_;

@@ -189,17 +189,6 @@ HYDRASCOPE_INLINE Lanes rough_exponential(const Lanes& exponent) {
   return times_power_of_two(power, n);
 }
 
-// 1/x to 1e-7 of itself, for x and 1/x that are normal numbers.
-HYDRASCOPE_INLINE Lanes reciprocal(const Lanes& x) {
-#if defined __AVX512F__
-  // A first value to 2⁻¹⁴, and a step of Newton's method: half as long as a division.
-  const Lanes y = __builtin_bit_cast(Lanes, _mm512_maskz_rcp14_ps(0xffff, __builtin_bit_cast(__m512, x)));
-  return y * (2.0F - x * y);
-#else
-  return 1.0F / x;
-#endif
-}
-
 // Near 0 by its Taylor polynomial, as 1 − 2 / (e^2x + 1) would lose small x; beyond 9 it is 1.
 HYDRASCOPE_INLINE Lanes hyperbolic_tangent(const Lanes& x) {
   const Lanes size = magnitude(x), square = x * x;

@@ -185,10 +185,6 @@ HYDRASCOPE_INLINE void put_keys(const std::int64_t count, Number* features, cons
   store(added, sum);
 }
 
-// e^(−y − b) = e^(−a − b) / e^(y − a): the second half of plus_minus_exponential from the first, where a + b
-// is at most this. Beyond it, what the first half rounds to 0 would be missing in the second.
-constexpr float largest_spread = 40;
-
 template <typename Number, PointMap map>
 HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64_t count, const Space& space,
                                         const std::int64_t value_stride, float* values, float* totals,
