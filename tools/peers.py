@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
 """What tools/compare measures beside hydrascope, in a process of its own: so that PyTorch can run under another memory
-allocator (LD_PRELOAD), and its peak memory is that of one peer.
+allocator (LD_PRELOAD).
 
-Reads requests from standard input, a JSON object a line: {"peer": NAME, "settings": {…}} makes a peer ready,
-{"runs": n, "warm_ups": m} and {"seconds": s} run it. Answers each with a line: {"ms": […], "peak_mb": …}.
+Its argument is a JSON object: {"peer": NAME, "settings": {…}, "threads": t} with "seconds", or "runs" and "warm_ups".
+Prints the milliseconds of each run as JSON.
 """
 import json
-import os
 import sys
 import time
-from pathlib import Path
 
 import torch
 
@@ -17,16 +15,19 @@ import torch
 def once(run):
     """Seconds of one run on the CPU."""
     start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
+    kept = run()  # freed after the clock is read, as the program's output is
+    seconds = time.perf_counter() - start
+    del kept
+    return seconds
 
 
 def once_on_gpu(run):
     """Seconds of one run, as the GPU has them."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
-    run()
+    kept = run()
     end.record()
+    del kept
     end.synchronize()
     return 1e-3 * start.elapsed_time(end)
 
@@ -41,13 +42,6 @@ def timed(run, once, request):
     while len(times) < 3 or (time.perf_counter() - begin < request["seconds"] and len(times) < 60):
         times.append(once(run))
     return times
-
-
-def peak_megabytes():
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return None
-    return int(next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:")).split()[1]) / 1024
 
 
 # Kernels.
@@ -73,6 +67,10 @@ def hydra(settings):
     return lambda: formulation(q, k, v)
 
 
+def hedgehog_maps(settings):
+    return [random_like(settings["device"], HEADS, WIDTH, WIDTH) / WIDTH ** 0.5 for _ in range(2)]
+
+
 def features(x, weight):
     mapped = x @ weight
     return torch.exp(torch.cat([mapped, -mapped], dim=-1))
@@ -83,7 +81,7 @@ def heads_of(settings):
 
 
 def hedgehog(settings):
-    maps = [random_like(settings["device"], HEADS, WIDTH, WIDTH) / WIDTH ** 0.5 for _ in range(2)]
+    maps = hedgehog_maps(settings)
     q, k, v = heads_of(settings)
 
     def formulation():
@@ -101,7 +99,7 @@ def sdpa(settings):
 
     def attention():
         with nullcontext() if settings["device"] == "cpu" else sdpa_kernel(SDPBackend.FLASH_ATTENTION):
-            torch.nn.functional.scaled_dot_product_attention(q, k, v)
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v)
 
     return attention
 
@@ -109,13 +107,13 @@ def sdpa(settings):
 def flash_linear_attention(settings):
     """Of the same features; it knows only the causal form."""
     from fla.ops.linear_attn import chunk_linear_attn
-    maps = [random_like(settings["device"], HEADS, WIDTH, WIDTH) / WIDTH ** 0.5 for _ in range(2)]
+    maps = hedgehog_maps(settings)
     q, k, v = heads_of(settings)
     values = v.transpose(1, 2).contiguous()  # (B,N,H,d), as it wants them
 
     def attention():
         fq, fk = (features(x, weight).transpose(1, 2).contiguous() for x, weight in ((q, maps[0]), (k, maps[1])))
-        chunk_linear_attn(fq, fk, values, scale=1.0, normalize=True)
+        return chunk_linear_attn(fq, fk, values, scale=1.0, normalize=True)
 
     return attention
 
@@ -125,8 +123,7 @@ def flash_linear_attention(settings):
 def timm(settings):
     import timm as library
     model = library.create_model("deit_base_patch16_224", pretrained=False).eval()
-    model = model.to(getattr(torch, settings.get("dtype", "float32")))
-    pixels = torch.randn(settings["batch"], 3, 224, 224, dtype=next(model.parameters()).dtype)
+    pixels = torch.randn(settings["batch"], 3, 224, 224)
     return lambda: model(pixels)
 
 
@@ -172,18 +169,12 @@ PEERS = {function.__name__: function for function in
 
 
 def main():
-    torch.set_num_threads(int(os.environ["PEER_THREADS"]))
+    request = json.loads(sys.argv[1])
+    torch.set_num_threads(request["threads"])
     torch.set_grad_enabled(False)
-    run, on_device = None, once
-    for line in sys.stdin:
-        request = json.loads(line)
-        if "peer" in request:
-            on_device = once if request["settings"].get("device", "cpu") == "cpu" else once_on_gpu
-            run = PEERS[request["peer"]](request["settings"])
-            answer = {"torch": torch.__version__}
-        else:
-            answer = {"ms": [1e3 * seconds for seconds in timed(run, on_device, request)], "peak_mb": peak_megabytes()}
-        print(json.dumps(answer), flush=True)
+    on_device = once if request["settings"]["device"] == "cpu" else once_on_gpu
+    run = PEERS[request["peer"]](request["settings"])
+    print(json.dumps([1e3 * seconds for seconds in timed(run, on_device, request)]))
 
 
 if __name__ == "__main__":

@@ -269,6 +269,37 @@ def long_range_arena():
     yield ["always the commonest class", percent(constants[0]), "", percent(constants[1]), ""]
 
 
+# ---- tools/glue ----
+
+def glue_differences():
+    """A kernel's Matthews correlation on CoLA − softmax's of the same seed, in points."""
+    rows = raw("glue-conversion")["rows"]
+    values = {name: row["measures"]["cola"]["matthews"]["values"] for name, row in rows.items()}
+    return {name: paired_difference(of, values["softmax"]) for name, of in values.items() if len(of) > 1}
+
+
+def glue_numbers():
+    accuracy = {name: row["measures"]["cola"]["accuracy"]["mean"] for name, row in raw("glue-conversion")["rows"].items()}
+    return {**glue_differences(), "accuracy above the constant answer's":
+            100 * (max(accuracy.values()) - accuracy["always the commonest class"])}
+
+
+@table("glue-conversion", derived=glue_numbers)
+def converted_classifiers():
+    rows, differences = raw("glue-conversion")["rows"], glue_differences()
+    paper = HEDGEHOG["table 8, CoLA, Matthews, BERT-base"]
+    yield ["kernel of all layers", "Matthews:", "accuracy:", "Matthews − softmax's:", "recovered:", "paper:"]
+    for name in sorted(rows, key=lambda name: -rows[name]["measures"]["cola"]["matthews"]["mean"]):
+        measures, difference = rows[name]["measures"]["cola"], differences.get(name)
+        if name == "always the second class":  # the commonest
+            continue
+        control = name == "softmax" or difference is None
+        yield [f"`{name}`" if name in paper else name, spread_text(measures["matthews"]), spread_text(measures["accuracy"]),
+               "" if control else f"{100 * difference['mean']:.1f} ± {100 * difference['standard_error']:.1f}".replace("-", "−"),
+               f"{spread_text(rows[name].get('recovered'), 0)} %" if rows[name].get("recovered") else "",
+               str(paper.get(name, ""))]
+
+
 # ---- tools/compare ----
 
 def range_text(row):
@@ -290,10 +321,9 @@ def compared(name, title, heading):
 
 
 def inverse_ratios(*names):
-    """How many times as fast the first row is, by case and row; and the shares in per cent, for bounds."""
-    return {f"{case['case']} {case['tokens']} {case['batch']} {row['row']}": [row["ratio"], 1 / row["ratio"],
-                                                                             100 * row["ratio"], 100 / row["ratio"]]
-            for name in names for case in raw(name)["cases"] for row in case["rows"]}
+    """By how many times the first row is faster than one with less time, by case and row."""
+    return {f"{case['case']} {case['tokens']} {case['batch']} {row['row']}": 1 / row["ratio"]
+            for name in names for case in raw(name)["cases"] for row in case["rows"] if row["ratio"] < 1}
 
 
 def by_tokens(tokens, _):
@@ -310,11 +340,28 @@ def hedgehog_beside_others():
     return compared("compare-kernels", "hedgehog, 12 heads of 64", by_tokens)
 
 
-@table("compare-deit", derived=lambda: inverse_ratios("compare-models"))
-def deit_beside_others():
-    return compared("compare-models", "DeiT-B", lambda _, batch: f"batch of {batch}")
+# ---- bench scaling, bench heads ----
+
+def milliseconds(value):
+    return "—" if value is None else f"{value:.3f}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:,.0f}"
 
 
-@table("compare-bert", derived=lambda: inverse_ratios("compare-models"))
-def bert_beside_others():
-    return compared("compare-models", "BERT-base", lambda tokens, batch: f"{batch} × {tokens} tokens")
+@table("every-kernel", derived=lambda: {f"{one['kernel']} {one['N']}": 1e-6 * one["peak_bytes"]
+                                     for one in raw("scaling") if "peak_bytes" in one})
+def time_of_every_kernel():
+    lengths = [256, 1024, 4096, 16384, 32768]
+    times = {(one["kernel"], one["N"]): one.get("median_ms") for one in raw("scaling")}
+    yield ["kernel", *(f"{length:,}:" for length in lengths)]
+    for kernel in dict.fromkeys(kernel for kernel, _ in times):
+        yield [f"`{kernel}`", *(milliseconds(times[kernel, length]) for length in lengths)]
+
+
+@table("heads-speed")
+def time_by_number_of_heads():
+    points = {(one["kernel"], one["H"]): one for one in raw("heads")}
+    heads = [1, 3, 6, 12, 48, 96, 384, 768]
+    yield ["heads", *(f"{count}:" for count in heads)]
+    for kernel in ("softmax", "linear-cosine"):
+        yield [f"`{kernel}`, ms", *(f"{points[kernel, count]['median_ms']:.2f}" for count in heads)]
+    for kernel in ("softmax", "linear-cosine"):
+        yield [f"`{kernel}`, MB", *(f"{1e-6 * points[kernel, count]['peak_bytes']:.1f}" for count in heads)]

@@ -37,7 +37,7 @@ inline std::filesystem::path model_folder(const CommonOptions& options, InputKin
     return options.capture;
   }
   if (!options.model.empty()) return resolve_model(options.model);
-  return resolve_model(input == InputKind::image ? "vit-small" : "minilm");
+  return resolve_model(bundled_model(input));
 }
 
 // The options with --capture where the data are captures: files, or a folder of them.

@@ -89,7 +89,7 @@ std::set<MapKind> shown_maps(const Document& document) {
 
 void take_bundled_model(Scene& scene, InputKind kind) {
   try {
-    const std::filesystem::path folder = resolve_model(kind == InputKind::image ? "vit-small" : "minilm");
+    const std::filesystem::path folder = resolve_model(bundled_model(kind));
     set_model(scene, folder, read_model_info(folder));
   } catch (const Error&) {
     return; // the window reports that there is no model

@@ -148,7 +148,7 @@ Document new_document(const ExecutionOptions& execution, std::vector<std::string
   for (const InputKind kind : {InputKind::image, InputKind::text}) {
     try {
       Scene& scene = document.scene_of(kind);
-      const auto folder = resolve_model(kind == InputKind::image ? "vit-small" : "minilm");
+      const auto folder = resolve_model(bundled_model(kind));
       set_model(scene, folder, read_model_info(folder));
     } catch (const std::exception& error) {
       problems.emplace_back(error.what());

@@ -65,6 +65,11 @@ struct CatalogueEntry {
 // (text's).
 std::vector<CatalogueEntry> model_catalogue();
 
+// The catalogue name of the model for an input that names none.
+constexpr std::string_view bundled_model(const InputKind input) {
+  return input == InputKind::image ? "vit-small" : "minilm";
+}
+
 // A catalogue name, a Hugging Face folder, or a repository name in the Hugging Face cache → its folder. What
 // names a capture stays as it is.
 // Throws Error that names what was looked for and where.

@@ -21,12 +21,12 @@ namespace {
 // (tokens, width) of normal numbers, as the rows of one head.
 class Tensor {
 public:
-  Tensor(const std::int64_t tokens, const std::int64_t width)
+  Tensor(const std::int64_t tokens, const std::int64_t width, const float scale = 1)
       : values_(static_cast<std::size_t>(tokens * width / most_lanes)), width_(width) {
     std::mt19937 generator(1);
     std::normal_distribution<float> normal;
     for (Lanes& lanes : values_)
-      for (float& value : lanes.values) value = normal(generator);
+      for (float& value : lanes.values) value = scale * normal(generator);
   }
   Rows rows() {
     return {.data = values_.data(),
@@ -79,21 +79,17 @@ void hydra_cosine(benchmark::State& state, const Processor processor, const std:
 void hedgehog(benchmark::State& state, const Processor processor, const std::int64_t tokens) {
   constexpr std::int64_t width = 64;
   const LinearLoops& loops = linear_loops(processor);
-  Tensor q(tokens, width), k(tokens, width), v(tokens, width), out(tokens, width), weight(width, width);
+  Tensor q(tokens, width), k(tokens, width), v(tokens, width), out(tokens, width),
+      weight(width, width, 1.F / 64);
   LinearMap map{.map = PointMap::plus_minus_exponential, .head_width = width, .outputs = width};
   map.weight = static_cast<const float*>(weight.rows().data);
-  map.scale = 1.F / 64;
   std::vector<float> buffers = buffer(buffer_floats(map, width));
   for (auto _ : state) {
     KeySums sums(map, width);
-    in_blocks({0, tokens}, [&](const TokenRange block) {
-      loops.add_keys(k.rows(), v.rows(), nullptr, block, map, buffers.data(), sums.values.data(),
-                     sums.totals.data(), sums.largest.data());
-    });
-    in_blocks({0, tokens}, [&](const TokenRange block) {
-      loops.outputs(q.rows(), nullptr, block, map, sums.values.data(), sums.totals.data(),
-                    sums.largest.data(), buffers.data(), out.rows());
-    });
+    loops.add_keys(k.rows(), v.rows(), nullptr, {0, tokens}, map, buffers.data(), sums.values.data(),
+                   sums.totals.data(), sums.largest.data());
+    loops.outputs(q.rows(), nullptr, {0, tokens}, map, sums.values.data(), sums.totals.data(),
+                  sums.largest.data(), buffers.data(), out.rows());
     benchmark::DoNotOptimize(out.rows().data);
     benchmark::ClobberMemory();
   }
@@ -105,10 +101,10 @@ void hedgehog(benchmark::State& state, const Processor processor, const std::int
 // The same, causal.
 void causal_hedgehog(benchmark::State& state, const Processor processor, const std::int64_t tokens) {
   constexpr std::int64_t width = 64;
-  Tensor q(tokens, width), k(tokens, width), v(tokens, width), out(tokens, width), weight(width, width);
+  Tensor q(tokens, width), k(tokens, width), v(tokens, width), out(tokens, width),
+      weight(width, width, 1.F / 64);
   LinearMap map{.map = PointMap::plus_minus_exponential, .head_width = width, .outputs = width};
   map.weight = static_cast<const float*>(weight.rows().data);
-  map.scale = 1.F / 64;
   const std::vector<CausalQueries> queries{{q.rows(), map, out.rows()}};
   for (auto _ : state) {
     KeySums sums(map, width);

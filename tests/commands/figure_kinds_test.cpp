@@ -96,7 +96,7 @@ const std::vector<Kind>& table() {
       {"loss-strip", golden_decoder + "--text 'the cat sat on the mat' --kernels softmax,elu", 2},
       {"state", golden_decoder + "--kernels softmax,elu --lengths 4,8", 2, true},
       {"timing", sentence, 1, true},
-      {"scaling", " --kernels elu,hydra-cosine --lengths 16,32", 1, true},
+      {"scaling", " --kernels elu,hydra-cosine --lengths 16,32", 2, true},
       {"roofline", " --data DATA", 1},
       {"loss", " --data DATA", 1},
       {"recall", " --data DATA", 1},
@@ -151,10 +151,13 @@ protected:
 
 TEST_F(FigureNumbers, MeasuredTimesAreDrawnToo) {
   EXPECT_EQ(drawn("timing" + sentence)["panels"][0]["values"].size(), 6u);
-  const auto lines = drawn("scaling --kernels elu,hydra-cosine --lengths 16,32")["panels"][0]["lines"];
-  ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[0]["x"], json({16.0, 32.0}));
-  for (const auto& time : lines[1]["y"]) EXPECT_GT(time.get<double>(), 0);
+  const auto panels = drawn("scaling --kernels elu,hydra-cosine --lengths 16,32")["panels"];
+  for (const int panel : {0, 1}) { // time, memory
+    const auto& lines = panels[panel]["lines"];
+    ASSERT_EQ(lines.size(), 2u);
+    EXPECT_EQ(lines[0]["x"], json({16.0, 32.0}));
+    for (const auto& value : lines[1]["y"]) EXPECT_GT(value.get<double>(), 0);
+  }
 }
 
 TEST_F(FigureNumbers, LossesAreThoseOfRun) {

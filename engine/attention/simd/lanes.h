@@ -12,7 +12,7 @@
 #include "engine/attention/simd/loop_types.h"
 
 #ifndef HYDRASCOPE_CPU
-  #error "define HYDRASCOPE_CPU as plain, avx2 or avx512"
+  #error "define HYDRASCOPE_CPU as plain, avx2, avx512 or avx512bf16"
 #endif
 #define HYDRASCOPE_INLINE inline __attribute__((always_inline))
 // Registers cannot be indexed: loops over them have to be unrolled.
@@ -99,7 +99,8 @@ constexpr WholeLanes lane_order = {0, 1, 2, 3, 4, 5, 6, 7};
 #else
 constexpr WholeLanes lane_order = {0, 1, 2, 3};
 #endif
-// b where one of them is NaN. (GCC makes two instructions of a comparison of sixteen numbers.)
+// b where one of them is NaN. GCC makes two instructions of a comparison of sixteen numbers; and GCC 12 warns
+// of what the functions without a mask do not set, here and below.
 HYDRASCOPE_INLINE Lanes larger(const Lanes& a, const Lanes& b) {
 #if defined __AVX512F__
   return __builtin_bit_cast(
@@ -139,7 +140,6 @@ HYDRASCOPE_INLINE float sum_of(const Lanes& x) {
   return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
-// (GCC 12 warns of what the unmasked functions below do not set.)
 // |x| < 2²².
 HYDRASCOPE_INLINE Lanes nearest_whole(const Lanes& x) {
 #if defined __AVX512F__
@@ -164,7 +164,7 @@ HYDRASCOPE_INLINE Lanes times_power_of_two(const Lanes& x, const Lanes& n) {
 }
 
 // e^x for x ≤ 88, to 1e-7 of itself: 2^n · e^r with |r| ≤ ½ ln 2 and e^r by the polynomial with 1 + r whose
-// largest relative error there, 3e-9, is the least. Below −87 the smallest normal number; NaN stays NaN.
+// largest relative error there, 3e-9, is the least. Below −87 it is e^−87; NaN stays NaN.
 HYDRASCOPE_INLINE Lanes exponential(const Lanes& exponent) {
   const Lanes x = larger(all(-87.0F), exponent);
   const Lanes n = nearest_whole(x * 1.44269504F);
@@ -302,7 +302,6 @@ HYDRASCOPE_INLINE WholeLanes present(const std::int64_t f, const std::int64_t co
 }
 
 // Requests the rows of a range of tokens from memory, a part at each call, while something else is computed.
-// Tokens that do not exist do no harm.
 template <bool to_write = false>
 class Prefetch {
 public:

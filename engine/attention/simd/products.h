@@ -11,9 +11,8 @@ namespace {
 // Registers of a row of C that are kept for each of the rows_at_once rows of A.
 constexpr std::int64_t registers_at_once = lane_count == most_lanes ? 4 : 2;
 
-// Numbers as the product takes them: floats, or pairs of bfloat16 numbers, neighbours along the depth. A row
-// of the left factor is a row of them; rows of the right factor are floats one below the other, or pairs of
-// them side by side.
+// Numbers as the product takes them: floats, or pairs of bfloat16 numbers, neighbours along the depth. A left
+// factor has them row by row. A right factor has rows of floats, or of pairs (k, k + 1).
 template <typename Number>
 constexpr std::int64_t depth_of = sizeof(Number) / sizeof(float);
 
@@ -191,10 +190,11 @@ HYDRASCOPE_INLINE void make_product(const Left<Entry>& a, const Entry* b, const 
     between();
     const Left<Entry> own{a.data + i * a.row, a.row, a.column};
     float* const to = c + i * stride;
+    const auto from_row = [&](const std::int64_t f) { return start == Start::row ? start_row + f : nullptr; };
     std::int64_t f = 0;
     for (; f + registers_at_once * lane_count <= stride; f += registers_at_once * lane_count)
-      make_tile<start, registers_at_once>(own, b + f, depth, stride, to + f, start_row + f);
-    for (; f < stride; f += lane_count) make_tile<start, 1>(own, b + f, depth, stride, to + f, start_row + f);
+      make_tile<start, registers_at_once>(own, b + f, depth, stride, to + f, from_row(f));
+    for (; f < stride; f += lane_count) make_tile<start, 1>(own, b + f, depth, stride, to + f, from_row(f));
   }
 }
 

@@ -127,6 +127,41 @@ TEST(LinearLoops, KeysAndOutputsAsDefinedOnEveryProcessor) {
           }
 }
 
+// Blocks of 64, 64 and 22 tokens in one range, without a mask, whose rows need not be copied before the
+// product with W.
+TEST(LinearLoops, RowsAreTakenWhereTheyLie) {
+  constexpr std::int64_t many = 150;
+  for (const std::int64_t width : {16, 48, 64})
+    for (const Element element : {Element::float32, Element::bfloat16})
+      for (const PointMap point : {PointMap::plus_minus_exponential, PointMap::one_plus_elu, PointMap::relu})
+        for (const bool biased : {false, true})
+          for (const Variant& variant : variants()) {
+            SCOPED_TRACE(std::string(variant.name) + ", " + std::to_string(width) + ", map " +
+                         std::to_string(static_cast<int>(point)) + (biased ? ", biased" : "") +
+                         (element == Element::float32 ? "" : ", bfloat16"));
+            Sequence q(2, many, width, 0), k(2, many, width, 1), v(2, many, width, 2), out(2, many, width, 3);
+            const Projection projection(width, width);
+            LinearMap map{.map = point, .head_width = width, .outputs = width};
+            map.weight = projection.weight.data();
+            if (biased) map.bias = projection.bias.data();
+            Buffers buffers(map, width);
+            auto& sums = buffers.sums;
+            variant.loops->add_keys(head_of(k, element), head_of(v, element), nullptr, {0, many}, map,
+                                    buffers.space.data(), sums.values.data(), sums.totals.data(),
+                                    sums.largest.data());
+            variant.loops->outputs(head_of(q, element), nullptr, {0, many}, map, sums.values.data(),
+                                   sums.totals.data(), sums.largest.data(), buffers.space.data(),
+                                   head_of(out, Element::float32));
+            const DefinedOutput expected = defined_linear_attention(map, q, k, v, 1, nullptr);
+            double worst = 0;
+            for (std::int64_t i = 0; i < many; ++i)
+              for (std::int64_t f = 0; f < width; ++f)
+                worst = std::max(worst, error_of(out.at(i, width + f),
+                                                 expected.out[static_cast<std::size_t>(i * width + f)]));
+            EXPECT_LT(worst, variant.tolerance);
+          }
+}
+
 // e^1000 and e^−1000 among the features: only their ratios count.
 TEST(LinearLoops, TakeLogarithmsOfAnySize) {
   for (const Variant& variant : variants()) {

@@ -16,7 +16,8 @@ namespace hydrascope {
 namespace {
 
 using cpu::Element, cpu::Processor;
-using testing_inputs::every_third_masked, testing_inputs::head_of, testing_inputs::Sequence;
+using testing_inputs::error_of, testing_inputs::every_third_masked, testing_inputs::head_of,
+    testing_inputs::Sequence;
 
 // softmax(q_i · k_j · scale) over the real keys, or those up to i, times v: of every query by its definition.
 std::vector<std::vector<double>> expected_outputs(const Sequence& q, const Sequence& k, const Sequence& v,
@@ -69,7 +70,7 @@ double worst_error(const cpu::SoftmaxLoops& loops, const std::int64_t tokens, co
   double worst = 0;
   for (std::int64_t i = 0; i < tokens; ++i)
     for (std::int64_t f = 0; f < width; ++f)
-      worst = std::max(worst, std::abs(out.at(i, width + f) -
+      worst = std::max(worst, error_of(out.at(i, width + f),
                                        expected[static_cast<std::size_t>(i)][static_cast<std::size_t>(f)]));
   return worst;
 }

@@ -3,63 +3,12 @@
 // linear_loops.cpp.
 #pragma once
 
-#include "engine/attention/linear/cpu/linear_features.h"
+#include "engine/attention/linear/cpu/linear_keys.h"
+#include "engine/attention/linear/cpu/linear_queries.h"
+#include "engine/attention/linear/cpu/linear_taylor.h"
 
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
-
-// Gathers the block's real rows and computes their y into space.y. weight: factors of W. Returns their
-// number.
-template <typename Number, typename Between = NoPrefetch>
-HYDRASCOPE_INLINE std::int64_t make_outputs(const Rows& from, const unsigned char* mask,
-                                            const TokenRange block, const LinearMap& map,
-                                            const Number* weight, const Space& space, Between between = {}) {
-  const std::int64_t padded = padded_to_lanes(map.head_width), width = padded_to_lanes(map.outputs);
-  std::int64_t count = 0, rows = 0;
-  const auto multiply = [&](const Number* x, const std::int64_t x_stride) __attribute__((always_inline)) {
-    const Left<Number> left{x, x_stride, 1};
-    const std::int64_t depth = padded / depth_of<Number>;
-    if (map.bias == nullptr)
-      make_product<Start::zero>(left, weight, rows, depth, width, space.y, between);
-    else
-      make_product<Start::row>(left, weight, rows, depth, width, space.y, between, map.bias);
-  };
-  if (map.weight != nullptr && map.half_square == 0) { // the rows are needed for the product alone
-    if (const Number* const x = rows_in_place<Number>(from, mask, block)) {
-      count = rows = block.last - block.first;
-      multiply(x, from.token_stride / depth_of<Number>);
-    } else {
-      auto* const gathered = as<Number>(space.x);
-      count = gather_factors<Side::left>(from, mask, block, gathered, space.rows);
-      rows = whole_rows(count);
-      multiply(gathered, padded / depth_of<Number>);
-    }
-    if (map.scale == 1) return count;
-  } else {
-    count = gather(from, mask, block, space.x);
-    rows = whole_rows(count);
-    if (map.weight != nullptr)
-      multiply(left_factors(space.x, rows, padded, as<Number>(space.spare)), padded / depth_of<Number>);
-  }
-  const float* const product = map.weight != nullptr ? space.y : space.x; // as wide as y
-  for (std::int64_t row = 0; row < rows; ++row) {
-    float shift = 0;
-    if (map.half_square != 0) {
-      Lanes squares{};
-      for (std::int64_t f = 0; f < padded; f += lane_count) {
-        const Lanes x = load(space.x + row * padded + f);
-        squares += x * x;
-      }
-      shift = map.half_square * sum_of(squares);
-    }
-    for (std::int64_t f = 0; f < width; f += lane_count) {
-      Lanes y = load(product + row * width + f);
-      if (map.weight == nullptr && map.bias != nullptr) y += load(map.bias + f);
-      store(space.y + row * width + f, y * map.scale - shift);
-    }
-  }
-  return count;
-}
 
 // The keys of a block beside their Space.
 struct CausalSpace {
@@ -73,7 +22,7 @@ struct CausalSpace {
   float* turned; // (features or, of taylor, outputs; T): the features, or y, of each token in a column
 };
 
-// to (columns,T) = fromᵀ for from (rows,columns), 16 × 16 numbers at a time; columns of absent rows are 0.
+// to (columns,T) = fromᵀ for from (rows,columns), a tile at a time; columns of absent rows are 0.
 HYDRASCOPE_INLINE void turn(float* from, const std::int64_t rows, const std::int64_t columns, float* to) {
   const std::int64_t whole = padded_to_lanes(rows);
   clear(from + rows * columns, (whole - rows) * columns);

@@ -1,12 +1,16 @@
 // The loops of linear attention, for the processor that HYDRASCOPE_CPU names. Nothing here calls a function
 // that is not inlined (softmax_loops.cpp says why).
 #include "engine/attention/linear/cpu/linear_causal.h"
+#include "engine/attention/linear/cpu/linear_features.h"
+#include "engine/attention/linear/cpu/linear_keys.h"
+#include "engine/attention/linear/cpu/linear_queries.h"
+#include "engine/attention/linear/cpu/linear_taylor.h"
 
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
-// The tokens of a range after a block, as far as the next block needs them.
-HYDRASCOPE_INLINE TokenRange after(const TokenRange block, const TokenRange range) {
+// The block after this one, clipped to the range.
+HYDRASCOPE_INLINE TokenRange next_block(const TokenRange block, const TokenRange range) {
   const std::int64_t last = block.last + tokens_of_block;
   return {block.last, last < range.last ? last : range.last};
 }
@@ -27,7 +31,7 @@ void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const Tok
   in_blocks(
       range, [&](const TokenRange block) __attribute__((always_inline)) {
         const std::int64_t count = make_outputs(k, mask, block, map, weight, space,
-                                                Prefetch(k, after(block, range), products_of_block));
+                                                Prefetch(k, next_block(block, range), products_of_block));
         if (count == 0) return;
         gather_factors<Side::right>(v, mask, block, as<Factor>(space.values), space.rows);
         make_shifts(map, count, space);
@@ -39,7 +43,7 @@ void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const Tok
         key_features<Factor>(map, count, space, stride, values, totals, largest, totals);
         add_columns_times(as<const Factor>(space.features), whole_rows(count), map.features(),
                           as<const Factor>(space.values), stride, values,
-                          Prefetch(v, after(block, range), map.features() / rows_at_once));
+                          Prefetch(v, next_block(block, range), map.features() / rows_at_once));
       });
 }
 
@@ -61,7 +65,7 @@ std::int64_t outputs(const Rows& q, const unsigned char* mask, const TokenRange 
         make_factors(map, mask, block, count, space);
         QueryProduct products[tokens_of_block];
         earlier_outputs(map, count, space, stride, values, value_factors, totals, largest, products,
-                        Prefetch(q, after(block, range), products_of_block));
+                        Prefetch(q, next_block(block, range), products_of_block));
         zeros += put_outputs(mask, block, map, products, space, out);
       });
   return zeros;

@@ -117,7 +117,7 @@ void output_range(const Rows& q, const Rows& k, const Rows& v, const unsigned ch
     clear(space.keys + made * words, (stride - made) * words);
     clear(space.values + made * value_width / depth_of<Factor>,
           (stride - made) * value_width / depth_of<Factor>);
-    // A pair of bfloat16 numbers moves as one word. Words behind a key's move, too; nothing reads them.
+    // A pair of bfloat16 numbers moves as one word. Words beyond a key's own move, too; nothing reads them.
     for (std::int64_t key = 0; key < stride; key += lane_count)
       for (std::int64_t f = 0; f < words; f += lane_count)
         transpose_tile(space.keys + key * words + f, words, space.columns + f * stride + key, stride);
@@ -127,7 +127,7 @@ void output_range(const Rows& q, const Rows& k, const Rows& v, const unsigned ch
       if (causal && row_tokens[row + rows - 1] < first) continue;
       float* const sums = space.sums + row * value_width;
       rows_times<Start::zero>(query_factors + row * words, rows, width, column_factors, stride, space.scores);
-      // Two loops, as the processor overlaps the rows, but not what follows one another within a row.
+      // Two loops: the processor overlaps different rows, but not the steps within one row.
       std::int64_t seen[tokens_of_block];
       for (std::int64_t i = 0; i < rows; ++i) {
         seen[i] = causal ? real_up_to(row_tokens[row + i], {first, last}, mask) : keys;
