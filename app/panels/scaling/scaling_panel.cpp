@@ -58,7 +58,7 @@ public:
     }
     const float below = skipped_.empty() ? 0 : theme::size_small + ImGui::GetStyle().ItemSpacing.y + 2;
     const ImVec2 room = ImGui::GetContentRegionAvail();
-    view_.arrange(room.x > room.y ? 0 : 1);
+    view_.arrange(room.x > 2 * room.y ? 0 : 1);
     if (const auto item = view_.draw("##scaling", graphics(), {room.x, std::max(room.y - below, 60.0f)}).item)
       point_tooltip(lines_.at(item->item.index).points.at(item->item.within));
     if (skipped_.empty()) return;
