@@ -14,7 +14,7 @@ constexpr std::int64_t registers_at_once = lane_count == most_lanes ? 4 : 2;
 // Numbers as the product takes them: floats, or pairs of bfloat16 numbers, neighbours along the depth. A left
 // factor has them row by row. A right factor has rows of floats, or of pairs (k, k + 1).
 template <typename Number>
-constexpr std::int64_t depth_of = sizeof(Number) / sizeof(float);
+constexpr std::int64_t depth_of = 1; // floats
 
 HYDRASCOPE_INLINE Lanes factors(const float* from) { return load(from); }
 HYDRASCOPE_INLINE Lanes factors(const float from) { return from - Lanes{}; }
