@@ -59,8 +59,7 @@ HYDRASCOPE_INLINE __m512i pairs_of(const std::uint16_t* first, const std::uint16
 }
 
 HYDRASCOPE_INLINE void store_left(Pair* row, const std::int64_t f, const Lanes& x) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(row + f / 2),
-                      __builtin_bit_cast(__m256i, _mm512_cvtneps_pbh(__builtin_bit_cast(__m512, x))));
+  store_bfloat16(reinterpret_cast<std::uint16_t*>(row + f / 2), x);
 }
 HYDRASCOPE_INLINE void store_right(Pair* rows, const std::int64_t k, const std::int64_t width,
                                    const std::int64_t f, const Lanes& first, const Lanes& second) {

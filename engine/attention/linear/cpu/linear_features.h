@@ -113,9 +113,8 @@ HYDRASCOPE_INLINE void make_factors(const LinearMap& map, const unsigned char* m
 }
 
 // Calls use<map>() if the features are e^exponent · factor, so that the map is a constant of the loops.
-// Returns whether they are.
 template <typename Use>
-HYDRASCOPE_INLINE bool with_exponential_map(const PointMap map, const Use& use) {
+HYDRASCOPE_INLINE void with_exponential_map(const PointMap map, const Use& use) {
   switch (map) {
     case PointMap::plus_minus_exponential: use.template operator()<PointMap::plus_minus_exponential>(); break;
     case PointMap::exponential: use.template operator()<PointMap::exponential>(); break;
@@ -123,9 +122,8 @@ HYDRASCOPE_INLINE bool with_exponential_map(const PointMap map, const Use& use) 
     case PointMap::plus_minus_softmax: use.template operator()<PointMap::plus_minus_softmax>(); break;
     case PointMap::joint_softmax: use.template operator()<PointMap::joint_softmax>(); break;
     case PointMap::one_plus_elu: use.template operator()<PointMap::one_plus_elu>(); break;
-    default: return false;
+    default: break;
   }
-  return true;
 }
 
 // A feature is e^exponent · factor. shift: log Σ e^±y of softmaxes.

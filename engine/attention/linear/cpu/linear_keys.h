@@ -59,30 +59,25 @@ HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64
     const WholeLanes there = present(f, whole.outputs);
     const float* const y = space.y + f;
     Number* const features = as<Number>(space.features) + f;
-    const Lanes top = take_largest<map, false>(y, shifts, count, width, value_stride,
-                                               values + f * value_stride, totals + f, largest + f);
-    const auto of_half = [&]<bool negative>(const std::int64_t row, const Lanes& largest_one)
-        __attribute__((always_inline)) {
-      const Lanes at = load(y + row * width);
-      const float shift = shifts[negative ? tokens_of_block + row : row];
-      const Lanes feature = times_factor<map>(
-          feature_exponential<Number>(exponent_of<map, negative>(at, shift) - largest_one), at);
-      return there ? feature : Lanes{};
+    const auto put_half = [&]<bool negative>(const Lanes& top) __attribute__((always_inline)) {
+      const std::int64_t offset = negative ? width : 0;
+      put_keys(
+          count, features + offset, stride,
+          added + offset + f, [&](const std::int64_t row) __attribute__((always_inline)) {
+            const Lanes at = load(y + row * width);
+            const float shift = shifts[negative ? tokens_of_block + row : row];
+            const Lanes feature = times_factor<map>(
+                feature_exponential<Number>(exponent_of<map, negative>(at, shift) - top), at);
+            return there ? feature : Lanes{};
+          });
     };
-    put_keys(
-        count, features, stride, added + f, [&](const std::int64_t row) __attribute__((always_inline)) {
-          return of_half.template operator()<false>(row, top);
-        });
+    put_half.template operator()<false>(take_largest<map, false>(
+        y, shifts, count, width, value_stride, values + f * value_stride, totals + f, largest + f));
     if constexpr (has_two_halves(map)) {
       const std::int64_t second = width + f;
-      const Lanes second_top =
-          take_largest<map, true>(y, shifts + tokens_of_block, count, width, value_stride,
-                                  values + second * value_stride, totals + second, largest + second);
-      put_keys(
-          count, features + width, stride,
-          added + second, [&](const std::int64_t row) __attribute__((always_inline)) {
-            return of_half.template operator()<true>(row, second_top);
-          });
+      put_half.template operator()<true>(take_largest<map, true>(y, shifts + tokens_of_block, count, width,
+                                                                 value_stride, values + second * value_stride,
+                                                                 totals + second, largest + second));
     }
   }
 }
