@@ -84,6 +84,10 @@ int main(int argc, char** argv) {
     return report(error.what(), usage);
   } catch (const std::bad_alloc&) {
     return report("memory: not enough for this request; use a smaller input or fewer rows", failed);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(
+        error.path1().string() + ": " + error.code().message() + "; check the path and its permissions",
+        failed);
   } catch (const std::exception& error) {
     return report(error.what(), failed);
   }

@@ -1,7 +1,10 @@
 #include "engine/base/files.h"
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -23,6 +26,60 @@ namespace {
   throw Error(file.string(), std::string("cannot be locked (") + std::strerror(problem) + ")", remedy);
 }
 
+// ---- Pages of mapped files that cannot be read: the kernel sends SIGBUS to the thread that touches one
+// ------------
+
+struct Guard {
+  std::atomic<std::uintptr_t> begin{0}; // 0: free
+  std::atomic<std::size_t> size{0};     // 0 while it is free: matches no address
+  std::atomic<bool> lost{false};
+};
+// Global because a signal handler has no other way to them; a fixed number because it must not allocate.
+constinit std::array<Guard, 4096> guards;
+constinit std::atomic<bool> one_lost{false};
+static_assert(std::atomic<std::uintptr_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+struct sigaction previous_action {};
+
+// Puts zeros where the file was, so that the thread goes on, and marks the mapping. The signal is passed on
+// if it has another cause.
+void on_bus_error(const int signal, siginfo_t* const info, void* const context) {
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  for (Guard& guard : guards) {
+    const std::uintptr_t begin = guard.begin.load();
+    const std::size_t size = guard.size.load();
+    if (begin == 0 || address < begin || address - begin >= size) continue;
+    const int problem = errno;
+    guard.lost = true;
+    one_lost = true;
+    const bool replaced = ::mmap(reinterpret_cast<void*>(begin), size, PROT_READ,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+    errno = problem;
+    if (replaced) return;
+  }
+  if ((previous_action.sa_flags & SA_SIGINFO) != 0 && previous_action.sa_sigaction != nullptr)
+    previous_action.sa_sigaction(signal, info, context);
+  else
+    ::sigaction(SIGBUS, &previous_action, nullptr); // the access is repeated and ends the program
+}
+
+int guard_mapping(void* const address, const std::size_t size) {
+  static const bool installed = [] {
+    struct sigaction action {};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    return ::sigaction(SIGBUS, &action, &previous_action) == 0;
+  }();
+  if (!installed) return -1;
+  for (std::size_t i = 0; i < guards.size(); ++i) {
+    std::uintptr_t free = 0;
+    if (!guards[i].begin.compare_exchange_strong(free, reinterpret_cast<std::uintptr_t>(address))) continue;
+    guards[i].lost = false;
+    guards[i].size = size;
+    return static_cast<int>(i);
+  }
+  return -1;
+}
+
 int open_lock_file(const std::filesystem::path& file, const char* remedy) {
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor < 0) refuse(file, errno, remedy);
@@ -31,7 +88,7 @@ int open_lock_file(const std::filesystem::path& file, const char* remedy) {
 
 } // namespace
 
-FileMapping::FileMapping(const std::filesystem::path& file) {
+FileMapping::FileMapping(const std::filesystem::path& file) : file_(file) {
   // Opening a pipe would wait for a writer otherwise.
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) throw Error(file.string(), std::strerror(errno), "check the path and its permissions");
@@ -45,14 +102,33 @@ FileMapping::FileMapping(const std::filesystem::path& file) {
   const int error = errno;
   ::close(descriptor);
   if (address_ == MAP_FAILED) throw Error(file.string(), std::strerror(error), "free some memory");
+  if (size_ > 0) guard_ = guard_mapping(address_, size_);
 }
 
 FileMapping::~FileMapping() {
+  if (guard_ >= 0) {
+    Guard& guard = guards[static_cast<std::size_t>(guard_)];
+    guard.size = 0;
+    guard.begin = 0;
+  }
   if (size_ > 0) ::munmap(address_, size_);
 }
 
 FileMapping::FileMapping(FileMapping&& other) noexcept
-    : address_(std::exchange(other.address_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : file_(std::move(other.file_)),
+      address_(std::exchange(other.address_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      guard_(std::exchange(other.guard_, -1)) {}
+
+bool FileMapping::lost() const { return guard_ >= 0 && guards[static_cast<std::size_t>(guard_)].lost; }
+
+void FileMapping::require() const {
+  if (any_mapping_lost() && lost())
+    throw Error(file_.string(), "could not be read to its end: it was shortened, or its disk is gone",
+                "put the file back and try again");
+}
+
+bool any_mapping_lost() { return one_lost; }
 
 void release_pages(const std::span<const std::byte> mapped) {
   static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));

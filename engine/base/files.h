@@ -12,7 +12,9 @@
 
 namespace hydrascope {
 
-// A whole file as read-only memory; pages are read from the disk when they are first accessed.
+// A whole file as read-only memory; pages are read from the disk when they are first accessed. If one cannot
+// be read then (the file was shortened, the disk is gone), the mapping is lost: all of it reads as zeros.
+// Whoever used its bytes checks that afterwards. At most 4096 mappings of a process are guarded in this way.
 class FileMapping {
 public:
   // Throws Error (no such file, no permission, not a regular file).
@@ -22,11 +24,19 @@ public:
   FileMapping& operator=(FileMapping&&) = delete;
 
   std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(address_), size_}; }
+  // Throws Error if the mapping is lost. Costs nothing as long as none of the process is.
+  void require() const;
+  bool lost() const;
 
 private:
+  std::filesystem::path file_;
   void* address_ = nullptr;
   std::size_t size_ = 0;
+  int guard_ = -1; // its place among the guarded mappings
 };
+
+// Whether any mapping of this process has been lost so far.
+bool any_mapping_lost();
 
 // Frees the memory of bytes of a FileMapping: the next access reads them from the file again. Other memory
 // would lose its contents.

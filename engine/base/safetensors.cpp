@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -119,7 +120,18 @@ void check_tiling(const std::filesystem::path& file, const std::map<std::string,
 }
 
 nlohmann::json parse_header(const std::filesystem::path& file, std::string_view text) {
-  nlohmann::json header = nlohmann::json::parse(text, nullptr, false);
+  // The parser keeps the last of two values of one name, which would hide a tensor.
+  std::set<std::string> names;
+  std::string twice;
+  const auto note_names = [&](const int depth, const nlohmann::json::parse_event_t event,
+                              const nlohmann::json& name) {
+    if (depth == 1 && event == nlohmann::json::parse_event_t::key &&
+        !names.insert(name.get<std::string>()).second)
+      twice = name.get<std::string>();
+    return true;
+  };
+  nlohmann::json header = nlohmann::json::parse(text, note_names, false);
+  if (!twice.empty()) broken(file, "tensor '" + twice + "' is there twice");
   if (header.is_discarded() || !header.is_object()) {
     // The first bytes of other formats rarely are a small length followed by a brace.
     if (text.empty() || text.front() != '{')

@@ -13,6 +13,8 @@
 
 namespace hydrascope {
 
+class FileMapping;
+
 enum class ElementType { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 std::size_t element_size(ElementType type);
 const char* element_name(ElementType type); // as in the file: "F32", "BF16", …
@@ -33,13 +35,13 @@ public:
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::filesystem::path& path() const { return path_; }
   // The mapping, to be kept for as long as a view of it is used.
-  std::shared_ptr<const void> mapping() const { return mapping_; }
+  std::shared_ptr<const FileMapping> mapping() const { return mapping_; }
 
 private:
   std::filesystem::path path_;
   std::map<std::string, TensorView> tensors_;
   std::map<std::string, std::string> metadata_;
-  std::shared_ptr<const void> mapping_;
+  std::shared_ptr<const FileMapping> mapping_;
 };
 
 // Writes all tensors to `file`, as write_file_atomically(). Throws Error (disk full, no permission).

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/base/files.h"
 #include "engine/base/safetensors.h"
 #include "engine/models/capture/capture_model.h"
 #include "engine/models/checkpoint/adapter_files.h"
@@ -201,8 +202,25 @@ private:
   std::vector<Entry> entries_; // most recently used last
 };
 
+bool is_lost(const Model& model) {
+  try {
+    model.require_files();
+    return false;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
 struct ModelStore::State {
   explicit State(ModelSource from) : source(std::move(from)) {}
+
+  // Models whose files could not be read are loaded again when they are next requested.
+  void forget_lost() {
+    const auto model_is_lost = [](const std::shared_ptr<const Model>& model) { return is_lost(*model); };
+    bases.drop(model_is_lost);
+    placed_bases.drop(model_is_lost);
+    applied.drop([&](const AppliedModel& one) { return is_lost(*one.model); });
+  }
 
   const std::vector<AdapterInfo>& bundled() {
     std::call_once(bundled_once, [this] { known_bundled = source.bundled(); });
@@ -253,6 +271,7 @@ ModelStore::ModelStore(ModelSource source) : state_(std::make_unique<State>(std:
 ModelStore::~ModelStore() = default;
 
 std::shared_ptr<const Model> ModelStore::base(const std::filesystem::path& folder) {
+  if (any_mapping_lost()) state_->forget_lost();
   return state_->bases.get(folder.string(), [&] { return state_->source.load(folder); });
 }
 
@@ -371,6 +390,7 @@ AppliedModel ModelStore::apply(const std::filesystem::path& folder, const Adapte
     if (placement == Placement{}) return applied;
     const auto placed_base =
         state_->placed_bases.get(placed_key, [&] { return placed(base_model, placement); });
+    base_model->require_files(); // of which the placed one may be a copy
     applied.model = applied.model == base_model
                         ? placed_base
                         : placed_over(applied.model, *base_model, *placed_base, placement);

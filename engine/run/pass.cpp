@@ -145,6 +145,7 @@ public:
       const at::AutoGradMode mode(differentiable);
       output = model.block(layer, hidden, pass_.input.input, *kernel.kernel, kernel.parameters, options);
     }
+    model.require_files(); // before the output is cached
     block.ran = true;
     if (!pass_.observed) return output;
     block.end = timeline_.mark();
@@ -186,6 +187,7 @@ PassOutcome run(const Pass& pass, PrefixCache* cache, const std::stop_token& sto
   at::Tensor hidden = pass.hidden;
   if (plan.embed) {
     hidden = pass.model.model->embed(pass.input.input);
+    pass.model.model->require_files();
     if (cache != nullptr) cache->insert(plan.keys[0], {hidden, {}, 0});
   } else if (plan.cached[0]) {
     hidden = plan.cached[0]->hidden;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <map>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -99,6 +101,12 @@ public:
     if (plan_.other) count(*plan_.other);
     if (plan_.whole) count(*plan_.whole);
     for (const auto& reading : plan_.readings) total_ += reading->extra_blocks(plan_.own);
+  }
+
+  // Throws Error if parameters that the run has used could not be read.
+  void require_files() const {
+    plan_.own.model.model->require_files();
+    if (plan_.other) plan_.other->model.model->require_files();
   }
 
   // Without gradients a run uses the packed copies, and the next one with gradients reads the mapped files
@@ -311,6 +319,10 @@ std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, cons
     throw Error("run", message, remedy_for(message, "try a smaller input or another kernel"));
   } catch (const std::bad_alloc&) {
     throw Error("run", "out of memory", "use a smaller --image-size or ask for fewer tensors");
+  } catch (const std::runtime_error&) { // an Error, Cancelled
+    throw;
+  } catch (const std::exception& error) { // oneDNN's, which says no more when memory runs out
+    throw Error("run", error.what(), "use a smaller --image-size or ask for fewer tensors");
   }
 }
 
@@ -327,6 +339,7 @@ std::shared_ptr<const RunResult> Runner::attempt(const Placement& placement, con
           make_run_plan(request, placement, *state_->models, state_->inputs, state_->caches, reclaimable),
           cache, std::move(stop), progress);
   job.run(*result);
+  job.require_files();
   job.release_weights();
   result->peak_bytes = peak_resident_bytes();
   const DeviceMemory memory = device_memory(placement.device);

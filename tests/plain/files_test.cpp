@@ -1,10 +1,17 @@
 #include "engine/base/files.h"
 
+#include <algorithm>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +72,72 @@ TEST_F(ItemLocks, SayWhereTheyCannotBe) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("use another folder"), std::string::npos) << error.what();
   }
+}
+
+class FileMappings : public testing::Test {
+protected:
+  FileMappings()
+      : file_(std::filesystem::temp_directory_path() / ("hydrascope-mapped-" + std::to_string(getpid()))) {
+    std::ofstream(file_) << std::string(size, 'x');
+  }
+  ~FileMappings() override { std::filesystem::remove(file_); }
+
+  static constexpr std::size_t size = std::size_t{3} << 20;
+  std::filesystem::path file_;
+};
+
+std::size_t count(const FileMapping& mapping, const char value) {
+  return static_cast<std::size_t>(std::ranges::count(mapping.bytes(), static_cast<std::byte>(value)));
+}
+
+TEST_F(FileMappings, AreLostWhereTheFileIsShortened) {
+  const FileMapping mapping(file_);
+  const std::filesystem::path other_file = file_.string() + "-other";
+  std::filesystem::copy_file(file_, other_file);
+  const FileMapping other(other_file);
+  std::filesystem::remove(other_file); // stays readable: the mapping holds it
+  EXPECT_FALSE(any_mapping_lost());
+  std::filesystem::resize_file(file_, size / 2);
+  mapping.require(); // not read yet
+  EXPECT_LT(count(mapping, 'x'), size);
+  EXPECT_TRUE(mapping.lost());
+  EXPECT_TRUE(any_mapping_lost());
+  try {
+    mapping.require();
+    FAIL() << "a lost mapping counts as read";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(file_.filename().string()), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(count(mapping, '\0'), size); // all of it
+
+  other.require();
+  EXPECT_EQ(count(other, 'x'), size);
+  const FileMapping moved = FileMapping(file_);
+  EXPECT_EQ(count(moved, 'x'), size / 2);
+  moved.require();
+}
+
+TEST_F(FileMappings, AreLostOnThreadsToo) {
+  const FileMapping mapping(file_);
+  std::filesystem::resize_file(file_, 0);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) threads.emplace_back([&] { EXPECT_EQ(count(mapping, 'x'), 0); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THROW(mapping.require(), Error);
+}
+
+TEST_F(FileMappings, LeaveOtherBusErrorsAlone) {
+  const FileMapping mapping(file_); // with it the handler is there
+  const int descriptor = open(file_.c_str(), O_RDONLY);
+  const auto* const bytes =
+      static_cast<const volatile char*>(mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0));
+  close(descriptor);
+  std::filesystem::resize_file(file_, 0);
+  const pid_t child = fork();
+  if (child == 0) _exit(bytes[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(!WIFEXITED(status) || WEXITSTATUS(status) != 0) << "an access that failed went on";
 }
 
 } // namespace

@@ -92,7 +92,7 @@ TEST_F(Safetensors, RoundTripKeepsNamesShapesTypesBytesAndMetadata) {
 TEST_F(Safetensors, ViewsOutliveTheFileObject) {
   const std::int32_t value = 77;
   write_safetensors(folder_ / "f", {{"x", {ElementType::i32, {1}, std::as_bytes(std::span(&value, 1))}}});
-  std::shared_ptr<const void> mapping;
+  std::shared_ptr<const FileMapping> mapping;
   std::span<const std::byte> bytes;
   {
     const SafetensorsFile file = SafetensorsFile::open(folder_ / "f");
@@ -126,6 +126,9 @@ TEST_F(Safetensors, DamagedHeadersAreRefused) {
   broken(R"({"a":{"dtype":"F99","shape":[1],"data_offsets":[0,4]}})", 4, "element type F99");
   broken(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, "whole numbers");
   broken(R"({"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})", 4, "whole numbers");
+  broken(
+      R"({"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}})",
+      1, "'a' is there twice");
   broken(R"({"__metadata__":{"x":1}})", 0, "metadata");
   broken(R"({"__metadata__":[]})", 0, "metadata");
 }

@@ -14,6 +14,7 @@
 
 #include "engine/base/capture.h"
 #include "engine/base/error.h"
+#include "engine/base/files.h"
 #include "engine/models/transformer/checkpoint.h"
 #include "engine/models/transformer/kernel_tensors.h"
 
@@ -211,6 +212,10 @@ public:
       changed->kernels_.adopt(name, value, info());
     }
     return changed;
+  }
+  void require_files() const override {
+    for (const SafetensorsFile& file : opened_->capture.files()) file.mapping()->require();
+    Model::require_files();
   }
   const std::string& hash() const override { return hash_; }
 

@@ -113,9 +113,12 @@ std::shared_ptr<const Model> load_model(const std::filesystem::path& folder) {
   const ModelConfig config = read_config(folder);
   try {
     const Checkpoint checkpoint = read_checkpoint(folder);
-    if (config.causal) return make_decoder(config, folder, checkpoint);
-    return config.family == "bert" ? make_bert(config, folder, checkpoint)
-                                   : make_vision_transformer(config, folder, checkpoint);
+    std::shared_ptr<const Model> model = config.causal ? make_decoder(config, folder, checkpoint)
+                                         : config.family == "bert"
+                                             ? make_bert(config, folder, checkpoint)
+                                             : make_vision_transformer(config, folder, checkpoint);
+    model->require_files();
+    return model;
   } catch (const c10::Error& error) {
     throw BrokenFile(folder.string(), error.what_without_backtrace(), "fetch the model's files again");
   }

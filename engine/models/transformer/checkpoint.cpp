@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Mapping = std::shared_ptr<const void>;
+using Mapping = std::shared_ptr<const FileMapping>;
 
 // Marks the storage of a mapped tensor, too.
 void unmap(void* mapping) { delete static_cast<Mapping*>(mapping); }
@@ -173,6 +173,16 @@ std::string how_to_complete(const fs::path& folder) {
                             : "get the rest with hydrascope fetch " + repository;
 }
 
+// Throws Error for a link that leads nowhere, as a cache that lost its blobs holds.
+bool is_there(const fs::path& file) {
+  std::error_code failure;
+  if (fs::exists(file, failure)) return true;
+  if (!fs::is_symlink(fs::symlink_status(file, failure))) return false;
+  const std::string target = fs::read_symlink(file, failure).string();
+  throw Error(file.string(), "is a link to " + target + ", which leads nowhere",
+              how_to_complete(file.parent_path()));
+}
+
 Checkpoint read_shards(const fs::path& index) {
   const ConfigFields fields = ConfigFields::of_file(index);
   const ConfigFields map = fields.object("weight_map");
@@ -187,7 +197,7 @@ Checkpoint read_shards(const fs::path& index) {
   Checkpoint checkpoint;
   for (const std::string& shard : shards) {
     const fs::path file = index.parent_path() / shard;
-    if (!fs::exists(file)) throw Error(file.string(), "is missing", how_to_complete(index.parent_path()));
+    if (!is_there(file)) throw Error(file.string(), "is missing", how_to_complete(index.parent_path()));
     add_file(checkpoint, file);
   }
   for (const auto& entry : map.values().items())
@@ -212,6 +222,12 @@ at::Tensor tensor_of(const TensorView& view, const SafetensorsFile& file) {
       .context(new Mapping(file.mapping()), unmap)
       .options(options)
       .make_tensor();
+}
+
+void require_files(const TensorMap& tensors) {
+  for (const auto& [name, tensor] : tensors)
+    if (tensor.has_storage() && tensor.storage().data_ptr().get_deleter() == unmap)
+      (*static_cast<const Mapping*>(tensor.storage().data_ptr().get_context()))->require();
 }
 
 void release_pages(const at::Tensor& tensor) {
@@ -262,9 +278,9 @@ Checkpoint read_checkpoint(const fs::path& folder) {
   const fs::path single = folder / "model.safetensors";
   const fs::path index = folder / "model.safetensors.index.json";
   Checkpoint checkpoint;
-  if (fs::exists(single)) {
+  if (is_there(single)) {
     add_file(checkpoint, single);
-  } else if (fs::exists(index)) {
+  } else if (is_there(index)) {
     checkpoint = read_shards(index);
   } else if (fs::exists(folder / "pytorch_model.bin")) {
     throw Error(folder.string(), "has only pytorch_model.bin, which is not read",

@@ -24,6 +24,9 @@ struct Checkpoint {
 // aligned.
 at::Tensor tensor_of(const TensorView& view, const SafetensorsFile& file);
 
+// Throws Error if the file of a tensor_of() among these could not be read to its end.
+void require_files(const TensorMap& tensors);
+
 // Frees the memory of a tensor_of(): the next access reads its file again. Does nothing to other tensors.
 void release_pages(const at::Tensor& tensor);
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/base/files.h"
 #include "engine/models/transformer/checkpoint.h"
 #include "engine/models/transformer/config.h"
 #include "engine/models/transformer/encoder.h"
@@ -41,6 +42,10 @@ void check_can_hide(std::span<const std::int64_t> tokens, std::int64_t first, st
       throw UsageError(fmt::format("hidden token {}", token), "the result is read from it",
                        fmt::format("choose one from {} to {}", first, count - 1));
   }
+}
+
+void Model::require_files() const {
+  if (any_mapping_lost()) hydrascope::require_files(tensors());
 }
 
 std::string Model::output_label(const std::int64_t index) const {

@@ -12,7 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
+#include "engine/base/paths.h"
 #include "engine/measure/teacher_forced.h"
+#include "engine/models/transformer/model.h"
 #include "engine/run/placement.h"
 #include "engine/run/runner.h"
 #include "engine/training/loop/prepared_model.h"
@@ -87,6 +89,42 @@ TEST(ModelStore, WhatCouldNotBeLoadedIsTriedAgain) {
   EXPECT_NE(store.models->base(model), nullptr);
   EXPECT_THROW(store.models->base(folder / "none"), Error);
   EXPECT_EQ(*store.loads, 3);
+}
+
+// Writes into the file, as an editor or a failing disk does; renaming would leave the mapped one alone.
+void overwrite(const std::filesystem::path& file, const std::string& bytes) {
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+TEST(ModelStore, AFileThatVanishesWhileItIsMappedIsAnError) {
+  const ToyFolder folder;
+  const std::filesystem::path model = make_toy_model(folder, "bert");
+  const std::filesystem::path weights = model / "model.safetensors";
+  const CountedStore store;
+  Runner runner(default_cache_bytes, store.models);
+  RunRequest request;
+  request.model_folder = model;
+  request.input = TextInput{"the cat sat on a mat", std::nullopt};
+  const auto whole = runner.run(request);
+
+  const std::string bytes = read_text_file(weights);
+  store.models->base(model)->hash(); // reads the whole file
+  overwrite(weights, "");
+  request.input = TextInput{"a mat sat on the cat", std::nullopt};
+  std::string message;
+  try {
+    runner.run(request);
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  EXPECT_NE(message.find("model.safetensors"), std::string::npos) << message;
+  EXPECT_NE(message.find("put the file back"), std::string::npos) << message;
+  EXPECT_THROW(runner.run(request), Error); // it is still empty
+
+  overwrite(weights, bytes);
+  const auto again = runner.run(request);
+  EXPECT_EQ(*store.loads, 3);
+  EXPECT_EQ(again->layers.size(), whole->layers.size());
 }
 
 TEST(AdapterParts, AreReadOffTensorNames) {
