@@ -69,15 +69,6 @@ bool is_pickled_model(const fs::path& path) {
   return ending == ".pth" || ending == ".pt" || ending == ".ckpt" || ending == ".bin";
 }
 
-bool is_utf8(const std::string& bytes) {
-  for (std::size_t at = 0; at < bytes.size();) {
-    const CodePoint point = code_point_at(bytes, at);
-    if (point.value == 0xfffd && point.length == 1) return false;
-    at += point.length;
-  }
-  return true;
-}
-
 // Latin-1's bytes are code points.
 std::string utf8_of_latin1(const std::string& bytes) {
   std::string text;
@@ -96,8 +87,11 @@ void show_text_file(Editor& editor, const fs::path& path) {
     throw ForeignFile(path.string(), "is neither a picture nor text", "open a PNG, JPEG or text file");
   if (text.size() > most_bytes)
     throw Error(path.string(), "is longer than 1 MB of text", "open a part of it");
-  const bool utf8 = is_utf8(text);
-  if (!utf8) text = utf8_of_latin1(text);
+  std::string note;
+  if (const auto invalid = first_invalid_utf8(text)) {
+    note = path.filename().string() + ": " + invalid_utf8_text(text, *invalid) + ": it was read as Latin-1";
+    text = utf8_of_latin1(text);
+  }
   std::ranges::replace(text, '\n', ' ');
   std::ranges::replace(text, '\r', ' ');
   const auto last = text.find_last_not_of(" \t");
@@ -105,7 +99,7 @@ void show_text_file(Editor& editor, const fs::path& path) {
     throw Error(path.string(), "holds no text", "open a file with a sentence in it");
   text.resize(last + 1);
   open_text(editor, text);
-  if (!utf8) editor.say(Severity::note, path.filename().string() + " is not UTF-8: it was read as Latin-1");
+  if (!note.empty()) editor.say(Severity::note, note);
 }
 
 bool has_text_ending(const fs::path& path) {

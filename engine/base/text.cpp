@@ -71,6 +71,19 @@ CodePoint code_point_at(std::string_view text, std::size_t at) {
   return {static_cast<char32_t>(point), static_cast<std::size_t>(length)};
 }
 
+std::optional<std::size_t> first_invalid_utf8(const std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint point = code_point_at(text, at);
+    if (point.value == 0xFFFD && point.length == 1) return at;
+    at += point.length;
+  }
+  return std::nullopt;
+}
+
+std::string invalid_utf8_text(const std::string_view text, const std::size_t at) {
+  return fmt::format("byte {} (0x{:02x}) is not UTF-8", at + 1, static_cast<unsigned char>(text[at]));
+}
+
 void append_code_point(std::string& text, char32_t point) {
   if (point < 0x80) {
     text += static_cast<char>(point);

@@ -34,6 +34,10 @@ struct CodePoint {
 };
 // The code point that starts at byte `at`; U+FFFD of length 1 for invalid UTF-8.
 CodePoint code_point_at(std::string_view text, std::size_t at);
+// The first byte that is not UTF-8; nullopt if all are.
+std::optional<std::size_t> first_invalid_utf8(std::string_view text);
+// "byte 5 (0xe9) is not UTF-8", counted from 1.
+std::string invalid_utf8_text(std::string_view text, std::size_t at);
 // Appends the code point to `text` as UTF-8.
 void append_code_point(std::string& text, char32_t point);
 

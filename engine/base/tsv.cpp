@@ -20,6 +20,9 @@ std::vector<TsvLine> read_tsv(const std::filesystem::path& file) {
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
+    if (const auto invalid = first_invalid_utf8(line))
+      throw Error(file.string(), fmt::format("line {}: {}", number, invalid_utf8_text(line, *invalid)),
+                  "save the file as UTF-8");
     TsvLine& read = lines.emplace_back();
     read.number = number;
     for (const std::string_view cell : split(line, '\t')) read.cells.emplace_back(cell);

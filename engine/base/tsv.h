@@ -15,7 +15,8 @@ struct TsvLine {
 };
 
 // The lines of a file in order. Skips a byte-order mark, blank lines and carriage returns at the ends of
-// lines; quotes have no special meaning. Throws Error (missing file).
+// lines; quotes have no special meaning. Throws Error (missing file; what is not UTF-8,
+// with line and byte).
 std::vector<TsvLine> read_tsv(const std::filesystem::path& file);
 
 // Cell `column` (from 1) of a line. Throws Error that names the file, the line and `option`, which chose the

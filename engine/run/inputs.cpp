@@ -23,6 +23,9 @@ PreparedInput prepare_text(const AppliedModel& model, const TextInput& text) {
   if (model.model->info().input != InputKind::text)
     throw UsageError("text", fmt::format("the model {} takes pictures", model.model->info().name),
                      "give a picture, or choose a text model with --model");
+  for (const std::string& one : {text.text, text.pair.value_or("")})
+    if (const auto invalid = first_invalid_utf8(one))
+      throw UsageError("text", invalid_utf8_text(one, *invalid), "give it as UTF-8");
   PreparedInput prepared;
   prepared.input = model.model->prepare_text(text.text, text.pair);
   prepared.tokens = prepared.input.token_ids.size(1);

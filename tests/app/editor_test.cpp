@@ -259,7 +259,7 @@ TEST(TextFiles, ThatAreNotUtf8AreReadAsLatin1) {
   EXPECT_TRUE(open_path(editor, folder / "latin.txt"));
   EXPECT_EQ(text(), "a caf\xc3\xa9 at noon");
   ASSERT_EQ(editor.messages().size(), 1U);
-  EXPECT_EQ(editor.messages().back().text, "latin.txt is not UTF-8: it was read as Latin-1");
+  EXPECT_EQ(editor.messages().back().text, "latin.txt: byte 6 (0xe9) is not UTF-8: it was read as Latin-1");
   EXPECT_TRUE(open_path(editor, folder / "utf8.txt"));
   EXPECT_EQ(text(), "a caf\xc3\xa9 at dawn");
   EXPECT_EQ(editor.messages().size(), 1U);

@@ -33,5 +33,15 @@ TEST(BytesText, HasOneDecimalFromAGigabyte) {
   EXPECT_EQ(bytes_text(1.26e9), "1.3 GB");
 }
 
+TEST(FirstInvalidUtf8, IsThePositionOfTheByte) {
+  EXPECT_EQ(first_invalid_utf8("café 😀 שלום"), std::nullopt);
+  EXPECT_EQ(first_invalid_utf8("caf\xe9 is open"), 3U);        // Latin-1
+  EXPECT_EQ(first_invalid_utf8("é\xc3"), 2U);                  // cut off
+  EXPECT_EQ(first_invalid_utf8("\xed\xa0\x80"), 0U);           // half of a pair of UTF-16
+  EXPECT_EQ(first_invalid_utf8("a\xc0\xaf"), 1U);              // longer than needed
+  EXPECT_EQ(first_invalid_utf8("\xef\xbf\xbd"), std::nullopt); // U+FFFD itself
+  EXPECT_EQ(invalid_utf8_text("caf\xe9", 3), "byte 4 (0xe9) is not UTF-8");
+}
+
 } // namespace
 } // namespace hydrascope
