@@ -66,6 +66,15 @@ if(TARGET engine_tests)
   set_tests_properties(engine_tests_on_fake_device PROPERTIES TIMEOUT 1200 ENVIRONMENT "HYDRASCOPE_DEVICE=fake;OMP_WAIT_POLICY=passive")
 endif()
 
+# With an allocator of its own that fails where it is told to.
+hydrascope_test(allocation_tests allocation hydrascope_engine torchw::cpu PkgConfig::jemalloc)
+if(TARGET allocation_tests)
+  target_compile_definitions(allocation_tests PRIVATE AT_PER_OPERATOR_HEADERS)
+  set_target_properties(allocation_tests PROPERTIES ENABLE_EXPORTS ON) # it looks names of functions up
+  add_test(NAME allocation_tests COMMAND allocation_tests)
+  set_tests_properties(allocation_tests PROPERTIES TIMEOUT 600 ENVIRONMENT "OMP_WAIT_POLICY=passive")
+endif()
+
 # One of the processes that tests/engine/training/process_group_test.cpp starts.
 if(TARGET engine_tests)
   add_executable(process_group_member "${CMAKE_SOURCE_DIR}/tests/support/process_group_member.cpp" ${_fake_device})
