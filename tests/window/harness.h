@@ -93,6 +93,7 @@ void register_training_tests(ImGuiTestEngine* engine);
 void register_training_option_tests(ImGuiTestEngine* engine);
 void register_view_tests(ImGuiTestEngine* engine);
 void register_decoder_tests(ImGuiTestEngine* engine);
+void register_soak_tests(ImGuiTestEngine* engine);
 
 // The loop of the program in place of the test engine's, which draws all the time: whether frames are drawn
 // when something happens and only then. Returns what went wrong; empty if nothing did.

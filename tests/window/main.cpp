@@ -67,6 +67,7 @@ void register_all(ImGuiTestEngine* engine) {
   register_action_tests(engine);
   register_text_tests(engine);
   register_screenshots(engine);
+  register_soak_tests(engine);
 }
 
 ImGuiTestEngine* make_engine() {

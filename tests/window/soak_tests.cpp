@@ -1,0 +1,177 @@
+// A day at the window: actions in random order, with pictures, sentences, captures, models, trainings,
+// writing and files among them. HYDRASCOPE_SOAK=20000 makes it long: then memory must stop growing.
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <random>
+
+#include <fmt/format.h>
+#include <jemalloc/jemalloc.h>
+#include <nlohmann/json.hpp>
+
+#include "app/document/edits.h"
+#include "app/document/session.h"
+#include "app/document/session_edits.h"
+#include "engine/figures/figure.h"
+#include "tests/support/checkout.h"
+#include "tests/window/training_toy.h"
+
+namespace hydrascope::app::window_tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+int number_of_actions() {
+  const char* const wanted = std::getenv("HYDRASCOPE_SOAK");
+  return wanted == nullptr ? 300 : std::atoi(wanted);
+}
+
+// What the program holds, without what its allocator keeps beside that.
+double megabytes_in_use() {
+  std::uint64_t epoch = 1;
+  std::size_t bytes = 0, size = sizeof bytes;
+  mallctl("epoch", nullptr, nullptr, &epoch, sizeof epoch); // the numbers are those of the last epoch
+  mallctl("stats.allocated", &bytes, &size, nullptr, 0);
+  return static_cast<double>(bytes) / 1e6;
+}
+
+// Everything that a user can do without a dialog, a clipboard or minutes of computing.
+bool takes_part(const std::string& id) {
+  for (const char* const left_out :
+       {"file.quit", "file.open", "file.save_session", "file.reopen_last", "file.export", "file.copy",
+        "file.paste", "model.adapters.open", "training.start", "model.device", "file.get_model"})
+    if (id.starts_with(left_out)) return false;
+  return true;
+}
+
+class Day {
+  template <typename Values>
+  const auto& one_of(const Values& values) {
+    return values[random_() % values.size()];
+  }
+
+public:
+  explicit Day(ImGuiTestContext* context) : context_(context), toy_(context) {
+    for (const Action& action : application().actions())
+      if (takes_part(action.id)) actions_.push_back(action.id);
+    for (const char* const name : {"vit", "bert"})
+      files_.push_back(test::source_folder() / "tests/golden/captures" /
+                       (std::string(name) + ".safetensors"));
+    for (const fs::path& picture : example_pictures()) files_.push_back(picture);
+    models_ = {toy_.folder / "toy-bert", make_toy_model(toy_.folder / "toy-deit", "deit"), golden_decoder()};
+  }
+
+  // Any action mostly, else something that takes longer.
+  void step() {
+    switch (random_() % 24) {
+      case 0: return open_input();
+      case 1: return open_text(editor(), one_of(texts_));
+      case 2: return open_a_model();
+      case 3: return train();
+      case 4: return editor().emit(StartWriting{});
+      case 5: return write_a_figure();
+      case 6: return save_and_open();
+      default: break;
+    }
+    const Action* const action = find_action(application().actions(), one_of(actions_));
+    if (action != nullptr && action->enabled(editor()).ok) action->run(editor());
+  }
+
+private:
+  void open_input() { IM_CHECK(open_path(editor(), one_of(files_))); }
+  void open_a_model() {
+    const fs::path& model = one_of(models_);
+    if (model.filename() == "toy-deit") {
+      if (!example("chelsea").empty()) open_path(editor(), example("chelsea"));
+    } else {
+      open_text(editor(), "a b c d e");
+    }
+    open_model(editor(), model.string());
+  }
+  // Begins one, or lets the one that runs stop.
+  void train() {
+    if (editor().training.active()) return editor().emit(StopTraining{});
+    open_text(editor(), "a b c d e");
+    open_model(editor(), (toy_.folder / "toy-bert").string());
+    settle(context_);
+    editor().training_form.kind = TrainingKind::distill;
+    TrainingPlan& plan = training_plan();
+    plan.set("data", toy_.text.string());
+    plan.set("output", toy_.output.string());
+    plan.set("epochs", 2);
+    editor().emit(StartTraining{TrainingStart::replace});
+  }
+  void write_a_figure() {
+    const auto& panel = one_of(application().panels());
+    between_frames(context_, [&] {
+      const auto figure = application().figure_of(panel.id);
+      if (figure) write_figure(*figure, toy_.folder / ("figure." + std::string(one_of(endings_))));
+    });
+  }
+  // Every state can be saved, and opened again.
+  void save_and_open() {
+    const fs::path file = toy_.folder / "session.json";
+    FileHashes hashes;
+    const std::string text = session_text(present_session(editor(), ""), file.parent_path(), hashes);
+    const ReadSession read = read_session(text, file);
+    IM_CHECK(read.missing.empty() && read.notes.empty());
+    IM_CHECK_STR_EQ(document_json(read.session.document).dump().c_str(),
+                    document_json(document()).dump().c_str());
+    std::ofstream(file) << text;
+    if (random_() % 2 == 0) IM_CHECK(open_path(editor(), file));
+  }
+
+  ImGuiTestContext* context_;
+  ToyTraining toy_;
+  std::mt19937 random_{20};
+  std::vector<std::string> actions_;
+  std::vector<fs::path> files_, models_;
+  std::array<std::string, 4> texts_{"The cat sat on the mat.", "a b c d e f g", "שלום עולם 😀 e\u0301",
+                                    std::string(4000, 'w') + " end"};
+  std::array<const char*, 5> endings_{"svg", "pdf", "png", "csv", "json"};
+};
+
+double mean(const std::vector<double>& values, const std::size_t begin, const std::size_t end) {
+  return std::accumulate(values.begin() + static_cast<std::ptrdiff_t>(begin),
+                         values.begin() + static_cast<std::ptrdiff_t>(end), 0.0) /
+         static_cast<double>(end - begin);
+}
+
+void long_day(ImGuiTestContext* context) {
+  start_over(context);
+  const int actions = number_of_actions();
+  constexpr int sampled_every = 20;
+  std::vector<double> megabytes;
+  {
+    Day day(context);
+    for (int i = 0; i < actions; ++i) {
+      day.step();
+      context->Yield();
+      IM_CHECK_STR_EQ(last_error().c_str(), "");
+      if (i % sampled_every == 0) megabytes.push_back(megabytes_in_use());
+      if ((i + 1) % 1000 == 0)
+        fmt::print("[soak] {} actions, {:.0f} MB in the last thousand\n", i + 1,
+                   mean(megabytes, megabytes.size() - 1000 / sampled_every, megabytes.size()));
+    }
+    if (editor().training.active()) editor().emit(StopTraining{});
+    settle(context);
+  }
+  // The first fifth fills caches and the undo history.
+  if (actions >= 5000) {
+    const std::size_t fifth = megabytes.size() / 5;
+    const double before = mean(megabytes, fifth, 2 * fifth), after = mean(megabytes, 4 * fifth, 5 * fifth);
+    fmt::print("[soak] {:.1f} MB after the first fifth, {:.1f} MB at the end\n", before, after);
+    IM_CHECK_LT(after, 1.02 * before);
+  }
+  start_over(context);
+}
+
+} // namespace
+
+void register_soak_tests(ImGuiTestEngine* engine) {
+  IM_REGISTER_TEST(engine, "soak", "long_day")->TestFunc = long_day;
+}
+
+} // namespace hydrascope::app::window_tests
