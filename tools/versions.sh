@@ -13,7 +13,7 @@ CLANG_FORMAT=clang-format-14
 CLANG_TIDY=clang-tidy-22
 CLANG_FUZZ=clang-14
 APT_TESTS=("$CLANG_FORMAT" "$CLANG_TIDY" "$CLANG_FUZZ" libclang-rt-14-dev libgtest-dev libgmock-dev libbenchmark-dev
-  xvfb xauth xclip weston poppler-utils librsvg2-bin)
+  xvfb xauth xclip weston poppler-utils librsvg2-bin strace)
 
 # … and for tools/package and its check.
 APT_PACKAGE=(patchelf bc x11-utils)
