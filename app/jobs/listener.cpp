@@ -143,9 +143,10 @@ public:
     fs::create_directories(parent, failure);
     for (int number = 0;; ++number) {
       path_ = parent / fmt::format("{}-{}", getpid(), number);
-      const bool made = fs::create_directory(path_, failure);
-      if (failure) return; // what comes is answered with the reason
-      if (!made) continue; // another container's process may have the same number
+      // Others must not read what comes.
+      const bool made = mkdir(path_.c_str(), S_IRWXU) == 0;
+      if (!made && errno == EEXIST) continue; // another container's process may have the same number
+      if (!made) return;                      // what comes is answered with the reason
       try {
         std::optional<ItemLock> lock = take_lock(path_);
         if (!lock) continue; // a window that starts now takes it for one that was left

@@ -2,6 +2,7 @@
 #include "app/jobs/listener.h"
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -11,16 +12,20 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine/base/capture.h"
@@ -61,6 +66,44 @@ protected:
     const ssize_t got = read(number, answer.data(), answer.size());
     answer.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     close(number);
+    return answer;
+  }
+  // What another user's process gets when it sends a message: the answer, or why it cannot connect.
+  std::string answer_to_another_user(const std::string& message) const {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, (folder_ / "socket").c_str()); // NOLINT: short enough
+    int ends[2] = {};
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    const pid_t child = fork();
+    if (child == 0) { // system calls alone: other threads held who knows which locks
+      constexpr int nobody = 65534;
+      std::string_view failed;
+      const int number = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      if (syscall(SYS_setgroups, 0, nullptr) != 0 || syscall(SYS_setresgid, nobody, nobody, nobody) != 0 ||
+          syscall(SYS_setresuid, nobody, nobody, nobody) != 0)
+        failed = "is still root";
+      else if (connect(number, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) // NOLINT
+        failed = errno == EACCES ? "permission denied" : "another reason";
+      char answer[4096];
+      ssize_t size = 0;
+      if (failed.empty()) {
+        send(number, message.data(), message.size(), MSG_NOSIGNAL);
+        size = read(number, answer, sizeof answer);
+      }
+      const ssize_t told = failed.empty()
+                               ? write(ends[1], answer, size > 0 ? static_cast<std::size_t>(size) : 0)
+                               : write(ends[1], failed.data(), failed.size());
+      _exit(told >= 0 ? 0 : 1);
+    }
+    close(ends[1]);
+    std::string answer(4096, '\0');
+    const ssize_t got = read(ends[0], answer.data(), answer.size());
+    answer.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    close(ends[0]);
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
     return answer;
   }
   static std::string message_of(const std::string& capture) {
@@ -138,6 +181,31 @@ TEST_F(ListenerTest, RemovesWhatACrashedWindowHasLeft) {
   const Listener listener(settings(), {});
   EXPECT_FALSE(fs::exists(crashed));
   EXPECT_THAT(received(), ElementsAre(running / "received-1.safetensors"));
+}
+
+// Its folder, its socket and its answer each refuse another user by themselves.
+TEST_F(ListenerTest, RefusesOtherUsers) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  Listener listener(settings(), {});
+  const std::string good = message_of(capture_named("bert.safetensors"));
+  EXPECT_EQ(answer_to_another_user(good), "permission denied");
+  fs::permissions(folder_, fs::perms::all);
+  EXPECT_EQ(answer_to_another_user(good), "permission denied");
+  fs::permissions(folder_ / "socket", fs::perms::all);
+  EXPECT_THAT(answer_to_another_user(good),
+              StartsWith("error: socket: only the user's own programs may send"));
+  EXPECT_FALSE(listener.take());
+  EXPECT_THAT(received(), testing::IsEmpty());
+  EXPECT_EQ(answer_to(good), "ok\n");
+  EXPECT_TRUE(listener.take());
+}
+
+// Nor can they read what was sent.
+TEST_F(ListenerTest, KeepsWhatCameWhereItsUserAloneCanRead) {
+  Listener listener(settings(), {});
+  EXPECT_EQ(answer_to(message_of(capture_named("bert.safetensors"))), "ok\n");
+  const fs::path file = listener.take().value();
+  EXPECT_EQ(fs::status(file.parent_path()).permissions(), fs::perms::owner_all) << file.parent_path();
 }
 
 // Where no connection can be accepted it waits, and takes what is sent as soon as it can.
