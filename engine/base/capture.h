@@ -14,6 +14,8 @@
 
 namespace hydrascope {
 
+inline constexpr std::string_view capture_format = "1"; // the newest that is read: `hydrascope_capture`
+
 // Tokens as texts, or as the patches of a picture after `prefix` other tokens.
 struct CaptureTokens {
   std::vector<std::string> texts; // empty: patches
