@@ -35,9 +35,17 @@ void for_each_command(CLI::App& command, const std::function<void(CLI::App&)>& v
   for (CLI::App* const each : commands_of(command)) for_each_command(*each, visit);
 }
 
+// Those that --help lists.
+std::vector<const CLI::Option*> listed_options(CLI::App& command) {
+  std::vector<const CLI::Option*> options;
+  for (const CLI::Option* option : command.get_options())
+    if (!option->get_group().empty()) options.push_back(option);
+  return options;
+}
+
 std::vector<std::string> option_names(CLI::App& command) {
   std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
+  for (const CLI::Option* option : listed_options(command)) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     for (const std::string& name : option->get_snames()) names.push_back("-" + name);
   }
@@ -130,7 +138,7 @@ std::string fish_completion(CLI::App& program) {
       text +=
           fmt::format("{} -f -a {} -d {}\n", start, each->get_name(), fish_quoted(each->get_description()));
     for (const std::string& name : figure_kinds_of(command)) text += fmt::format("{} -a {}\n", start, name);
-    for (const CLI::Option* option : command.get_options()) {
+    for (const CLI::Option* option : listed_options(command)) {
       for (const std::string& name : option->get_lnames()) {
         text += fmt::format("{} -l {} -d {}", start, name, fish_quoted(option->get_description()));
         if (const auto values = values_of("--" + name); !values.empty())
@@ -178,7 +186,7 @@ std::string manual_page(CLI::App& program) {
                          : fmt::format(".SH \"HYDRASCOPE {}\"\n{}\n", path, roff(command.get_description()));
     if (!path.empty() && !command.get_footer().empty())
       text += ".PP\n.nf\n" + roff(command.get_footer()) + "\n.fi\n";
-    for (const CLI::Option* option : command.get_options()) {
+    for (const CLI::Option* option : listed_options(command)) {
       const std::string type = option->get_items_expected_max() > 0 && !option->get_positional()
                                    ? " \\fI" + roff(option->get_type_name()) + "\\fR"
                                    : std::string();

@@ -322,7 +322,8 @@ std::optional<std::pair<std::int64_t, std::string_view>> layer_tensor(std::strin
 
 CaptureContent read_capture(const std::filesystem::path& path, const std::vector<SafetensorsFile>& files) {
   const CaptureReader reader(path, files);
-  if (const std::string format = reader.text("hydrascope_capture"); !format.empty() && format != capture_format)
+  if (const std::string format = reader.text("hydrascope_capture");
+      !format.empty() && format != capture_format)
     throw BrokenFile(path.string(), fmt::format("is a capture of format {}", format),
                      "open it with a newer version of the program");
   CaptureContent content{reader.layers(), reader.tokens(), reader.text("source")};

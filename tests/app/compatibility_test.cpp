@@ -1,4 +1,5 @@
-// Sessions, figures and captures that earlier versions have written open for ever: tests/golden/compatibility.
+// Sessions, figures and captures that earlier versions have written open for ever:
+// tests/golden/compatibility.
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
@@ -25,9 +26,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using testing::IsEmpty;
 
-fs::path kept(const std::string& kind) {
-  return test::source_folder() / "tests/golden/compatibility" / kind;
-}
+fs::path kept(const std::string& kind) { return test::source_folder() / "tests/golden/compatibility" / kind; }
 
 std::vector<fs::path> kept_files(const std::string& kind, const std::string& ending = {}) {
   std::vector<fs::path> files;
@@ -64,15 +63,16 @@ Session whole_session() {
   session.writing.model = "bert";
   session.writing.prompt = "the cat";
   for (WrittenSide& side : session.writing.sides)
-    side = {.schedule = "elu",
-            .kernel = "elu",
-            .prompt_tokens = 3,
-            .prefill_ms = 1.5,
-            .tokens = {{.id = 7, .name = " sat", .text = " sat", .logprob = -0.5, .ms = 2.5, .state_bytes = 64}},
-            .text = " sat",
-            .ended = "end of text",
-            .problem = "none",
-            .notes = {}};
+    side = {
+        .schedule = "elu",
+        .kernel = "elu",
+        .prompt_tokens = 3,
+        .prefill_ms = 1.5,
+        .tokens = {{.id = 7, .name = " sat", .text = " sat", .logprob = -0.5, .ms = 2.5, .state_bytes = 64}},
+        .text = " sat",
+        .ended = "end of text",
+        .problem = "none",
+        .notes = {}};
   return session;
 }
 
@@ -93,7 +93,8 @@ std::string describe(const ReadSession& read) {
   return text;
 }
 
-// Every entry of the file is in what the session is written as now, under the same name and with the same value.
+// Every entry of the file is in what the session is written as now, under the same name and with the same
+// value.
 TEST(CompatibleSessions, KeepEveryValue) {
   for (const fs::path& file : kept_files("sessions", ".json")) {
     SCOPED_TRACE(file.filename());
