@@ -60,7 +60,8 @@ protected:
       names.insert(name);
       if (name == "session" || !value.is_structured()) continue;
       for (const auto& [inner, _] : (value.is_array() && !value.empty() ? value[0] : value).items())
-        if (!value.is_array() || value.empty() || value[0].is_object()) names.insert(name + "/" + inner);
+        if (!value.is_array() || value.empty() || value[0].is_object())
+          names.insert(fmt::format("{}/{}", name, inner));
     }
     return names;
   }
@@ -102,7 +103,7 @@ TEST_F(Compatible, AdaptersRun) {
 TEST_F(Compatible, FiguresAreDrawnAgain) {
   int drawn = 0;
   for (const auto& entry : fs::directory_iterator(kept_folder / "figures")) {
-    const fs::path file = entry.path();
+    const fs::path& file = entry.path();
     const bool with_its_array = file.string().ends_with(".npy.json");
     // Trained maps that were never published.
     if (with_its_array || file.filename() == "2026-11-25-weights.png") continue;

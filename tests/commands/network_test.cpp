@@ -14,7 +14,7 @@
 namespace {
 
 using namespace hydrascope::test;
-using testing::HasSubstr, testing::IsEmpty, testing::Not;
+using testing::HasSubstr, testing::IsEmpty;
 
 class NetworkUse : public ProgramTest {
 protected:
