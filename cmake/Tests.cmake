@@ -7,7 +7,7 @@ endif()
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(Python3_FOUND)
   add_test(NAME tool_tests COMMAND "${Python3_EXECUTABLE}" -m unittest discover -b -s "${CMAKE_SOURCE_DIR}/tests/tools" -p "*_test.py")
-  set_tests_properties(tool_tests PROPERTIES TIMEOUT 1800 # 45 set-ups that are killed among them
+  set_tests_properties(tool_tests PROPERTIES TIMEOUT 1800 # 20 set-ups that are killed among them
     ENVIRONMENT "HYDRASCOPE_BUILT=${CMAKE_BINARY_DIR}/hydrascope;HYDRASCOPE_DEPS=${HYDRASCOPE_DEPS}")
 endif()
 

@@ -24,7 +24,7 @@ BUNDLE = {"LICENSE": b"MIT"} | {f"external/{name}/a.h": NUMBERS for name in (
 GGUF = {f"gguf/{name}.py": b"" for name in ("gguf_reader", "quants", "lazy", "constants")}
 CONVERTER = "import pathlib, sys\npathlib.Path(sys.argv[2], 'model.safetensors').write_bytes(open(sys.argv[1], 'rb').read())\n"
 FOLDERS = ["torch", "imgui-bundle", "models/vit-small", "models/minilm", "models/smollm2", "examples"]
-KILLS = int(os.environ.get("HYDRASCOPE_SETUP_KILLS", "45"))
+KILLS = int(os.environ.get("HYDRASCOPE_SETUP_KILLS", "20"))
 
 
 def content_of(folder):
