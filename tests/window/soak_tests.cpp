@@ -41,7 +41,7 @@ double megabytes_in_use() {
 bool takes_part(const std::string& id) {
   for (const char* const left_out :
        {"file.quit", "file.open", "file.save_session", "file.reopen_last", "file.export", "file.copy",
-        "file.paste", "model.adapters.open", "training.start", "model.device", "file.get_model"})
+        "file.paste", "model.adapters.open", "training.start", "training.resume", "model.device", "file.get_model"})
     if (id.starts_with(left_out)) return false;
   return true;
 }
