@@ -1,6 +1,8 @@
 // The program's entry. Exit status: 0 success, 1 failure, 2 wrong usage.
 #include <algorithm>
 #include <array>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -24,6 +26,18 @@ constexpr int usage = 2;
 int report(std::string_view message, int status) {
   std::cerr << "error: " << first_line(message) << '\n';
   return status;
+}
+
+int report_unprinted() {
+  return report("standard output: cannot be written to its end; free some space, or write it to another disk",
+                failed);
+}
+
+// What a command printed may reach a full disk only here.
+int check_printed(const int status) {
+  std::cout.flush();
+  const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
+  return printed || status != 0 ? status : report_unprinted();
 }
 
 // OpenMP's threads spin between parallel regions by default and would occupy the core of the frame loop.
@@ -79,7 +93,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    std::signal(SIGXFSZ, SIG_IGN); // a file beyond its limit (ulimit -f) is an error of its writing
+    return check_printed(run(argc, argv));
   } catch (const UsageError& error) {
     return report(error.what(), usage);
   } catch (const std::bad_alloc&) {
@@ -89,6 +104,7 @@ int main(int argc, char** argv) {
         error.path1().string() + ": " + error.code().message() + "; check the path and its permissions",
         failed);
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) return report_unprinted(); // fmt's message does not name it
     return report(error.what(), failed);
   }
 }

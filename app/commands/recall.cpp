@@ -57,6 +57,13 @@ const ordered_json* find(const ordered_json& list, const std::string& configurat
   return found == list.end() ? nullptr : &*found;
 }
 
+// The list so far, and after it what an earlier run had: it must survive an end before this run reaches it.
+ordered_json with_later(ordered_json list, const ordered_json& earlier) {
+  for (const ordered_json& entry : earlier)
+    if (find(list, entry["configuration"]) == nullptr) list.push_back(entry);
+  return list;
+}
+
 ordered_json recall_json(const KernelSpec& kernel, const RecallOutcome& outcome) {
   return {{"kernel", kernel.text()},
           {"accuracy", outcome.accuracy},
@@ -91,10 +98,11 @@ ordered_json recall_kernels(RecallRequest request, const std::vector<KernelSpec>
       list.push_back(*known);
       continue;
     }
+    std::filesystem::path checkpoint;
     if (!files.results.empty()) {
       request.settings.output = files.results.string() + "." + file_name(kernel);
-      request.settings.resume =
-          files.resume && std::filesystem::exists(checkpoint_path(request.settings.output));
+      checkpoint = checkpoint_path(request.settings.output);
+      request.settings.resume = files.resume && std::filesystem::exists(checkpoint);
     }
     RecallOutcome outcome;
     {
@@ -108,7 +116,9 @@ ordered_json recall_kernels(RecallRequest request, const std::vector<KernelSpec>
                   files.results.empty() ? "with -o FILE it could be resumed" : "go on with --resume");
     if (!files.curve.empty()) write_curve(curve_file(files, kernel), outcome.training);
     list.push_back(recall_json(kernel, outcome));
-    if (!files.results.empty()) write_file_atomically(files.results, list.dump(2) + "\n");
+    if (files.results.empty()) continue;
+    write_file_atomically(files.results, with_later(list, earlier).dump(2) + "\n");
+    std::filesystem::remove(checkpoint);
   }
   return list;
 }

@@ -12,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/temporary.h"
 
 namespace hydrascope::app {
 
@@ -143,11 +144,7 @@ LoadedSettings load_settings(const fs::path& file) {
 }
 
 void save_settings(const Settings& settings, const fs::path& file) {
-  std::error_code failed;
-  fs::create_directories(file.parent_path(), failed);
-  if (failed)
-    throw Error(file.parent_path().string(), "cannot be made (" + failed.message() + ")",
-                "check the folder's permissions");
+  create_folders(file.parent_path());
   write_file_atomically(file, settings_text(settings));
 }
 

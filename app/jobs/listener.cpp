@@ -22,6 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "app/jobs/process_folder.h"
 #include "engine/base/capture.h"
 #include "engine/base/error.h"
 #include "engine/base/files.h"
@@ -110,68 +111,6 @@ Descriptor listening_socket(const fs::path& path) {
   return made;
 }
 
-constexpr const char* lock_name = "lock";
-
-// The lock of a window's folder, which ends with the process; nullopt while a window has it.
-std::optional<ItemLock> take_lock(const fs::path& folder) {
-  return ItemLock::take(folder / lock_name, 0, "make the folder writable");
-}
-
-// Removes the folders of windows that have ended without doing so.
-void remove_left_folders(const fs::path& parent) {
-  std::error_code failure;
-  std::vector<fs::path> folders;
-  for (const auto& entry : fs::directory_iterator(parent, failure))
-    if (fs::exists(entry.path() / lock_name, failure)) folders.push_back(entry.path());
-  for (const fs::path& folder : folders) {
-    try {
-      if (const std::optional<ItemLock> left = take_lock(folder)) fs::remove_all(folder, failure);
-    } catch (const Error&) {
-      continue; // without locks its owner cannot be told
-    }
-  }
-}
-
-} // namespace
-
-// A folder of this window alone; removed at the end.
-class WindowFolder {
-public:
-  explicit WindowFolder(const fs::path& parent) {
-    remove_left_folders(parent);
-    std::error_code failure;
-    fs::create_directories(parent, failure);
-    for (int number = 0;; ++number) {
-      path_ = parent / fmt::format("{}-{}", getpid(), number);
-      // Others must not read what comes.
-      const bool made = mkdir(path_.c_str(), S_IRWXU) == 0;
-      if (!made && errno == EEXIST) continue; // another container's process may have the same number
-      if (!made) return;                      // what comes is answered with the reason
-      try {
-        std::optional<ItemLock> lock = take_lock(path_);
-        if (!lock) continue; // a window that starts now takes it for one that was left
-        lock_.emplace(std::move(*lock));
-      } catch (const Error&) {
-        return; // no locks here: others leave it
-      }
-      return;
-    }
-  }
-  ~WindowFolder() {
-    std::error_code failure;
-    fs::remove_all(path_, failure);
-  }
-  WindowFolder(const WindowFolder&) = delete;
-  WindowFolder& operator=(const WindowFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
-private:
-  fs::path path_;
-  std::optional<ItemLock> lock_;
-};
-
-namespace {
-
 // Whether the socket has something to read, or a sender that has gone; false after `seconds` or at a stop.
 bool readable(const int number, const double seconds, const std::stop_token& stop) {
   using Clock = std::chrono::steady_clock;
@@ -196,7 +135,7 @@ struct Listener::State {
   Settings settings;
   std::function<void()> wake;
   Descriptor socket;
-  std::optional<WindowFolder> folder;
+  std::optional<ProcessFolder> folder;
   std::mutex mutex;
   std::optional<fs::path> newest; // not yet taken
   std::deque<fs::path> taken;     // the oldest first

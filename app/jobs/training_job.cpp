@@ -11,8 +11,11 @@
 #include <unistd.h>
 
 #include "app/document/edits.h"
+#include "app/jobs/process_folder.h"
 #include "engine/base/error.h"
+#include "engine/base/files.h"
 #include "engine/base/paths.h"
+#include "engine/base/temporary.h"
 
 namespace hydrascope::app {
 
@@ -20,9 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-
-// Named by process, so that two programs can train at the same time.
-fs::path live_folder() { return cache_folder() / fmt::format("training-{}", static_cast<long>(getpid())); }
 
 // "a lower --learning-rate" becomes "a lower learning rate".
 std::string without_dashes(std::string text) {
@@ -53,7 +53,7 @@ bool shows(const Scene& scene, const TrainingReport& report) {
 
 // Copies a file, by a hard link if possible: later versions replace the file but do not write into it.
 void copy_file_version(const fs::path& file, const fs::path& copy) {
-  fs::create_directories(copy.parent_path());
+  create_folders(copy.parent_path());
   const fs::path beside = copy.string() + ".new";
   fs::remove(beside);
   std::error_code elsewhere; // on another disk
@@ -67,12 +67,14 @@ void copy_file_version(const fs::path& file, const fs::path& copy) {
 // Publishes the progress of the thread, collected over many steps.
 class TrainingJob::Reporter {
 public:
+  // `live_folder`: for copies of the adapter in training.
   Reporter(Job& job, std::stop_token stop, std::function<void()> wake, double live_seconds,
-           std::vector<fs::path> adapters)
+           fs::path live_folder, std::vector<fs::path> adapters)
       : job_(job),
         stop_(std::move(stop)),
         wake_(std::move(wake)),
         live_seconds_(live_seconds),
+        live_folder_(std::move(live_folder)),
         adapters_(std::move(adapters)) {}
 
   void observe(const TrainingProgress& progress) {
@@ -112,7 +114,7 @@ private:
     live_step_ = progress.live_step;
     worked_ = 0;
     try {
-      const fs::path copy = live_folder() / progress.live.filename();
+      const fs::path copy = live_folder_ / progress.live.filename();
       copy_file_version(progress.live, copy);
       if (chain_.empty()) chain_ = adapter_chain(copy, adapters_);
       update_.live = chain_;
@@ -133,6 +135,7 @@ private:
   std::stop_token stop_;
   std::function<void()> wake_;
   double live_seconds_;
+  fs::path live_folder_;
   std::vector<fs::path> adapters_; // candidates for its base
   std::vector<fs::path> chain_;
   Update update_;
@@ -190,12 +193,14 @@ void TrainingJob::start(const Editor& editor, TrainingStart how) {
   started_ = Clock::now();
   pauses_ = {};
   job_ = std::make_unique<Job>(
+      // The folder stays until the job is reset: until then the document may show what lies there.
       [request, models = models_, wake = wake_, seconds = form.live_seconds,
+       folder = std::make_shared<const ProcessFolder>(cache_folder() / "training"),
        adapters = document.scene().adapters.files](Job& job, const std::stop_token& stop) {
         // LibTorch's threads inherit it.
         setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
         job.wait_while_paused(stop); // for the list of devices, which must precede every backward pass
-        Reporter reporter(job, stop, wake, seconds, adapters);
+        Reporter reporter(job, stop, wake, seconds, folder->path(), adapters);
         reporter.end(train(
             request, [&](const TrainingProgress& progress) { reporter.observe(progress); }, stop, models));
       },
@@ -293,7 +298,7 @@ void TrainingJob::end(Editor& editor, const std::string& problem) {
       editor.say(Severity::error, problem);
     }
   }
-  remove_live_files();
+  live_.clear();
 }
 
 void TrainingJob::toggle_shown(Editor& editor) {
@@ -330,10 +335,13 @@ void TrainingJob::save_adapter(Editor& editor, const fs::path& file) const {
   if (written.empty()) return;
   std::error_code failure;
   if (!fs::equivalent(written, file, failure)) {
-    fs::copy_file(written, file, fs::copy_options::overwrite_existing, failure);
-    if (failure)
-      return editor.say(Severity::error,
-                        Error(file.string(), failure.message(), "save the adapter in another folder").what());
+    try {
+      const FileMapping content(written);
+      const std::span<const std::byte> bytes = content.bytes();
+      write_file_atomically(file, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    } catch (const Error& error) {
+      return editor.say(Severity::error, error.what());
+    }
   }
   editor.say(Severity::note, "Saved the adapter as " + file.string());
 }
@@ -357,12 +365,6 @@ void TrainingJob::remove_shown(Editor& editor) {
   former_.reset();
 }
 
-void TrainingJob::remove_live_files() {
-  live_.clear();
-  std::error_code none; // a temporary folder
-  fs::remove_all(live_folder(), none);
-}
-
 void TrainingJob::shut_down(Editor& editor) {
   if (!job_) return;
   const TrainingReport& report = editor.training;
@@ -370,7 +372,7 @@ void TrainingJob::shut_down(Editor& editor) {
   fmt::print(stderr, "training is stopped; {} is kept, and Resume in the Training panel continues from it\n",
              checkpoint_path(report.output).string());
   job_.reset(); // waits for the current step
-  remove_live_files();
+  live_.clear();
 }
 
 } // namespace hydrascope::app

@@ -70,7 +70,6 @@ private:
   void show(Editor& editor);
   void show_former(Document& document, const TrainingReport& report) const;
   void remove_shown(Editor& editor);
-  void remove_live_files();
 
   std::function<void()> wake_;
   std::shared_ptr<ModelStore> models_;

@@ -1,19 +1,17 @@
 #include "app/shell/export_folder.h"
 
 #include <array>
-#include <cerrno>
 #include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <unistd.h>
-
 #include "app/document/session_edits.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/temporary.h"
 
 namespace hydrascope::app {
 
@@ -103,42 +101,6 @@ std::string section_of(const ExportedPanel& panel) {
                         escaped(readable(panel.figure.provenance)));
   return html + "</section>\n";
 }
-
-// A folder that is removed unless commit() gives it its final name.
-class TemporaryFolder {
-public:
-  explicit TemporaryFolder(const fs::path& target) : target_(target), name_(target.string() + ".XXXXXX") {
-    if (::mkdtemp(name_.data()) == nullptr) fail(std::error_code(errno, std::generic_category()));
-  }
-  ~TemporaryFolder() {
-    std::error_code none;
-    if (!committed_) fs::remove_all(name_, none);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  fs::path path() const { return name_; }
-  void commit() {
-    std::error_code failed; // mkdtemp creates private folders
-    fs::permissions(name_,
-                    fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
-                        fs::perms::others_read | fs::perms::others_exec,
-                    failed);
-    fs::rename(name_, target_, failed); // may replace an empty folder
-    if (failed) fail(failed);
-    committed_ = true;
-  }
-
-private:
-  [[noreturn]] void fail(const std::error_code& reason) const {
-    throw Error(target_.string(), "cannot be written (" + reason.message() + ")",
-                "check the folder above it, its permissions and the free space");
-  }
-
-  fs::path target_;
-  std::string name_;
-  bool committed_ = false;
-};
 
 bool holds_something(const fs::path& folder) {
   std::error_code none;

@@ -9,20 +9,13 @@
 #include "app/ui/display.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/temporary.h"
 
 namespace hydrascope::app {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-void make_folder(const fs::path& folder) {
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed)
-    throw Error(folder.string(), "cannot be made (" + failed.message() + ")",
-                "check the folder's permissions");
-}
 
 } // namespace
 
@@ -62,7 +55,7 @@ void SessionStore::start(Session session, fs::path file, bool copy) {
   auto work = [session = std::move(session), file = std::move(file), copy, hashes = &hashes_](
                   Job&, const std::stop_token&) {
     const fs::path folder = fs::absolute(file).parent_path();
-    if (copy) make_folder(folder);
+    if (copy) create_folders(folder);
     write_file_atomically(file, session_text(session, folder, *hashes));
   };
   // A copy changes nothing on the screen.

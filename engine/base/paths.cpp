@@ -6,13 +6,10 @@
 #include <fstream>
 #include <sstream>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "engine/base/encoding.h"
 #include "engine/base/error.h"
 #include "engine/base/process.h"
+#include "engine/base/temporary.h"
 
 namespace hydrascope {
 namespace {
@@ -35,51 +32,21 @@ fs::path user_folder(const char* variable, const char* below_home) {
   return (home.empty() ? fs::temp_directory_path() : fs::path(home) / below_home) / "hydrascope";
 }
 
-// A temporary file beside its target; removed unless commit() succeeds.
-class TemporaryFile {
-public:
-  explicit TemporaryFile(const fs::path& target) : target_(target), name_(target.string() + ".XXXXXX") {
-    descriptor_ = ::mkostemp(name_.data(), O_CLOEXEC);
-    if (descriptor_ < 0) fail();
-  }
-  ~TemporaryFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (!committed_ && !name_.empty()) ::unlink(name_.c_str());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  void write(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail();
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
-  }
-  void commit() {
-    // mkostemp creates private files; set the permissions of an ordinary new file.
-    const mode_t mask = ::umask(0);
-    ::umask(mask);
-    ::fchmod(descriptor_, 0666 & ~mask);
-    if (::fsync(descriptor_) != 0) fail();
-    const int closed = ::close(descriptor_);
-    descriptor_ = -1;
-    if (closed != 0 || ::rename(name_.c_str(), target_.c_str()) != 0) fail();
-    committed_ = true;
-  }
-
-private:
-  [[noreturn]] void fail() const {
-    throw Error(target_.string(), std::string("cannot be written (") + std::strerror(errno) + ")",
-                "check the folder, its permissions and the free space");
-  }
-
-  fs::path target_;
-  std::string name_;
-  int descriptor_ = -1;
-  bool committed_ = false;
-};
+// A device or a pipe, such as /dev/stdout, is written to; a file there would take its place.
+bool write_to_device(const fs::path& file, const std::span<const std::string_view> pieces) {
+  std::error_code none;
+  const fs::file_status status = fs::status(file, none);
+  if (fs::is_directory(status)) throw Error(file.string(), "is a folder", "name a file");
+  if (!fs::exists(status) || fs::is_regular_file(status)) return false;
+  std::ofstream stream(file, std::ios::binary);
+  for (const std::string_view piece : pieces)
+    stream.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+  stream.flush();
+  if (!stream)
+    throw Error(file.string(), std::string("cannot be written (") + std::strerror(errno) + ")",
+                remedy_of_writing(errno));
+  return true;
+}
 
 } // namespace
 
@@ -155,6 +122,7 @@ void write_file_atomically(const fs::path& file, std::string_view bytes) {
 }
 
 void write_file_atomically(const fs::path& file, std::span<const std::string_view> pieces) {
+  if (write_to_device(file, pieces)) return;
   TemporaryFile temporary(file);
   for (const std::string_view piece : pieces) temporary.write(piece);
   temporary.commit();

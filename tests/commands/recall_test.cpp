@@ -57,6 +57,10 @@ TEST_F(Recall, ResumesWithWhatTheOutputHolds) {
   const json list = json::parse(second.output);
   ASSERT_EQ(list.size(), 2u);
   EXPECT_EQ(list[0], json::parse(first.output)[0]) << "with the very seconds: it was not trained again";
+  EXPECT_FALSE(fs::exists(at("recall.json.relu.checkpoint")));
+  // Results that this run has not reached, or does not ask for, stay in the file.
+  ASSERT_EQ(hydrascope(what + "performer:features=16 --resume").status, 0);
+  EXPECT_EQ(json::parse(bytes_of(at("recall.json"))).size(), 3u);
   const json other = json::parse(hydrascope(what + "elu --lr 2e-3 --resume").output);
   EXPECT_NE(other[0]["loss"], list[0]["loss"]) << "other settings are another training";
 }

@@ -17,6 +17,7 @@
 #include "engine/base/capture.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/temporary.h"
 #include "engine/base/tsv.h"
 #include "engine/figures/figure.h"
 
@@ -238,7 +239,7 @@ BatchOutcome draw_many(const FigureOptions& options, const std::string& command)
         const Figure figure = kind.draw(task);
         if (figure.panels.empty())
           throw Error(output.string(), "this model and schedule have nothing to show");
-        if (output.has_parent_path()) fs::create_directories(output.parent_path());
+        if (output.has_parent_path()) create_folders(output.parent_path());
         write_figure(figure, output, options.style);
         setups[item.options.kernels] = setup_of(ordered_json::parse(figure.provenance));
         ++outcome.written;

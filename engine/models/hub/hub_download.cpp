@@ -14,6 +14,7 @@
 
 #include "engine/base/encoding.h"
 #include "engine/base/files.h"
+#include "engine/base/temporary.h"
 #include "engine/models/hub/hub_cache.h"
 
 namespace hydrascope {
@@ -82,6 +83,7 @@ public:
   }
   void rename_to(const fs::path& name) {
     if (::fsync(descriptor_) != 0 || ::rename(path_.c_str(), name.c_str()) != 0) fail();
+    flush_folder(name.parent_path());
   }
   void remove() const { ::unlink(path_.c_str()); }
 

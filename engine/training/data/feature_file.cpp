@@ -26,10 +26,9 @@ constexpr const char* no_cache_remedy = "set XDG_CACHE_HOME to a folder that can
 // The path of a key's files, without an ending. Creates the folder.
 std::filesystem::path cache_file(const std::string& key) {
   const auto folder = cache_folder() / "features";
-  std::error_code ignored;
-  std::filesystem::create_directories(folder, ignored);
-  if (!std::filesystem::is_directory(folder))
-    throw Error(folder.string(), "cannot be created", no_cache_remedy);
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) throw Error(folder.string(), "cannot be made (" + failed.message() + ")", no_cache_remedy);
   return folder / key;
 }
 
@@ -68,6 +67,8 @@ public:
       bytes.remove_prefix(static_cast<std::size_t>(written));
       at += written;
     }
+    // The state, which says that they are there, must not survive a loss of power without them.
+    if (fdatasync(descriptor_) != 0) throw Error(path_.string(), std::strerror(errno), no_cache_remedy);
   }
 
 private:

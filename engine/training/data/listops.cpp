@@ -12,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/temporary.h"
 #include "engine/training/data/sampling.h"
 
 namespace hydrascope::training {
@@ -99,7 +100,7 @@ ListOpsFiles listops_files(const ListOpsShape& shape, const ListOpsCounts& count
                   shape.arguments, counts.training, counts.validation, counts.test, seed);
   const ListOpsFiles files{folder / "train.tsv", folder / "validation.tsv", folder / "test.tsv"};
   if (std::filesystem::exists(files.test)) return files; // the last one that is written
-  std::filesystem::create_directories(folder);
+  create_folders(folder);
   std::unordered_set<std::string> written;
   std::uint64_t next = 0;
   for (const auto& [file, count] :

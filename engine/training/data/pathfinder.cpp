@@ -11,6 +11,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/temporary.h"
 #include "engine/training/data/sampling.h"
 
 namespace hydrascope::training {
@@ -129,7 +130,7 @@ PathfinderFolders pathfinder_folders(const PathfinderShape& shape, const int tra
     for (int i = 0; i < std::max(count, 2); ++i) {
       const bool connected = i % 2 == 1;
       const std::filesystem::path label = part / pathfinder_labels[connected ? 1 : 0];
-      std::filesystem::create_directories(label);
+      create_folders(label);
       write_file_atomically(label / fmt::format("{:06}.png", i),
                             encode_png(pathfinder_picture(shape, connected, mix({seed, 9, next++}))));
     }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/base/temporary.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/distributed/process_group.h"
 #include "engine/training/loop/step_gradients.h"
@@ -52,8 +53,7 @@ public:
   }
 
   TrainingOutcome run() {
-    if (settings_.output.has_parent_path())
-      std::filesystem::create_directories(settings_.output.parent_path());
+    if (settings_.output.has_parent_path()) create_folders(settings_.output.parent_path());
     if (group_ != nullptr) {
       const std::string way = group_->connect_devices_of(task_.leaves().begin()->second);
       if (!device_.is_cpu()) report_note(observer_, "gradients are summed by " + way);
@@ -269,9 +269,9 @@ private:
     }
     TrainingOutcome result = outcome(false);
     const auto record = task_.record(state_, state_.best);
-    if (record && writes()) result.adapter = write_adapter(settings_.output, trained(), *record);
-    if (writes()) {
-      std::filesystem::remove(live_path(settings_.output));
+    if (writes()) std::filesystem::remove(live_path(settings_.output));
+    if (record && writes()) {
+      result.adapter = write_adapter(settings_.output, trained(), *record);
       std::filesystem::remove(file_);
     }
     if (group_ != nullptr) group_->barrier();

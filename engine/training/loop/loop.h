@@ -73,9 +73,10 @@ public:
   virtual std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const = 0;
 };
 
-// Runs the training. `notes`: messages from preparing the data. Throws Error (disk full; a loss or gradients
-// that are not finite, naming the last good checkpoint, which stays; no state better than the initial one),
-// and what the task throws.
+// Runs the training. The checkpoint is removed when the adapter is written; where the task has none, by the
+// caller when it has written its result. `notes`: messages from preparing the data. Throws Error (disk full;
+// a loss or gradients that are not finite, naming the last good checkpoint, which stays; no state better than
+// the initial one), and what the task throws.
 TrainingOutcome run_training(TrainingTask& task, const TrainingSettings& settings,
                              const std::vector<std::string>& notes, const TrainingObserver& observer,
                              const std::stop_token& stop);

@@ -10,6 +10,7 @@
 #include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "engine/base/safetensors.h"
+#include "engine/base/temporary.h"
 #include "engine/base/version.h"
 
 namespace hydrascope {
@@ -166,7 +167,7 @@ AdapterInfo write_adapter(const std::filesystem::path& file, const NamedTensors&
     metadata["label_mean"] = fmt::format("{}", record.label_mean);
     metadata["label_deviation"] = fmt::format("{}", record.label_deviation);
   }
-  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path());
+  if (file.has_parent_path()) create_folders(file.parent_path());
   write_tensors(file, halves, metadata);
   return read_adapter_info(file);
 }

@@ -10,6 +10,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/temporary.h"
 #include "engine/base/version.h"
 #include "engine/models/transformer/model.h"
 #include "engine/run/pass.h"
@@ -25,27 +26,6 @@ namespace training {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A folder beside the output, which becomes the output at the end or is removed.
-class StagingFolder {
-public:
-  explicit StagingFolder(const fs::path& output) : output_(output), path_(fs::path(output).concat(".part")) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  ~StagingFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  StagingFolder(const StagingFolder&) = delete;
-  StagingFolder& operator=(const StagingFolder&) = delete;
-
-  const fs::path& path() const { return path_; }
-  void keep() const { fs::rename(path_, output_); }
-
-private:
-  fs::path output_, path_;
-};
 
 bool reads_texts(const ScratchTask task) {
   return task != ScratchTask::pixels && task != ScratchTask::pathfinder;
@@ -235,7 +215,8 @@ ScratchOutcome train(const ScratchRequest& asked, const TrainingObserver& observ
   fs::path& output = request.settings.output;
   if (!output.has_filename()) output = output.parent_path(); // "model/"
   check(request);
-  const StagingFolder staging(output);
+  if (output.has_parent_path()) create_folders(output.parent_path());
+  TemporaryFolder staging(output);
   Material material = material_of(request, staging.path());
   write_new_model(staging.path(), material.model, request.settings.execution.seed);
   set_up(request, staging.path(), material.request);
@@ -261,7 +242,8 @@ ScratchOutcome train(const ScratchRequest& asked, const TrainingObserver& observ
   write_weights(staging.path(), material.model.family, parameters,
                 {{"program", fmt::format("hydrascope {}", version)}, {"data_hash", hash_of_data}});
   const fs::path kernel = write_kernel(request, staging.path(), *task, result.training, hash_of_data);
-  staging.keep();
+  staging.commit();
+  std::filesystem::remove(checkpoint_path(output));
   result.folder = output;
   if (!kernel.empty()) result.adapter = output / kernel;
   if (!material.test.empty()) {

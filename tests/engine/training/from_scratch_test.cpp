@@ -71,7 +71,7 @@ TEST(FromScratch, ALanguageModelIsLearntAndOpens) {
   EXPECT_NEAR(before.perplexity, 257, 30) << "random weights know nothing";
   EXPECT_LT(outcome.training.held_out.perplexity, 30);
   EXPECT_EQ(outcome.folder, request.settings.output);
-  EXPECT_FALSE(std::filesystem::exists(folder / "model.part"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "model.hydrascope-part"));
   EXPECT_FALSE(std::filesystem::exists(folder / "model.checkpoint"));
 
   const auto model = load_model(outcome.folder);
@@ -121,7 +121,7 @@ TEST(FromScratch, GoesOnBitForBit) {
   };
   EXPECT_TRUE(train_from_scratch(request, stop_at_5, source.get_token()).training.stopped);
   EXPECT_FALSE(std::filesystem::exists(folder / "other"));
-  EXPECT_FALSE(std::filesystem::exists(folder / "other.part"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "other.hydrascope-part"));
   request.settings.resume = true;
   const ScratchOutcome resumed = train_from_scratch(request);
   EXPECT_EQ(resumed.training.curve, whole.training.curve);
@@ -233,7 +233,7 @@ TEST(FromScratch, RefusesWhatCannotBe) {
     request.data = {testing::make_running_text(folder, "train.txt", 20)};
     change(request);
     EXPECT_THAT([&] { train_from_scratch(request); }, ThrowsMessage<Error>(HasSubstr(part)));
-    EXPECT_FALSE(std::filesystem::exists(folder / "model.part"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "model.hydrascope-part"));
   };
   refused("--data", [](ScratchRequest& request) { request.data.clear(); });
   refused("--heads", [](ScratchRequest& request) { request.heads = 3; });

@@ -1,0 +1,177 @@
+#include "engine/base/temporary.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/base/error.h"
+
+namespace hydrascope {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail_to_replace(const fs::path& target, const int error) {
+  throw Error(target.string(), std::string("cannot be written (") + std::strerror(error) + ")",
+              remedy_of_writing(error));
+}
+
+enum class TemporaryKind { file, folder };
+
+struct TemporaryName {
+  fs::path path;
+  int descriptor = -1; // which holds the lock
+};
+
+// Whether the name still stands for what was opened, and for nothing that others could write into.
+bool is_own(const fs::path& name, const int descriptor, const TemporaryKind kind) {
+  struct stat opened {
+  }, named{};
+  if (::fstat(descriptor, &opened) != 0 || ::lstat(name.c_str(), &named) != 0) return false;
+  return opened.st_ino == named.st_ino && opened.st_dev == named.st_dev && opened.st_uid == ::geteuid() &&
+         (kind == TemporaryKind::folder || (S_ISREG(opened.st_mode) && opened.st_nlink == 1));
+}
+
+int open_temporary(const fs::path& name, const TemporaryKind kind) {
+  constexpr int common = O_CLOEXEC | O_NOFOLLOW;
+  if (kind == TemporaryKind::file)
+    return ::open(name.c_str(), common | O_WRONLY | O_CREAT | O_NONBLOCK, 0666);
+  if (::mkdir(name.c_str(), 0777) != 0 && errno != EEXIST) return -1;
+  return ::open(name.c_str(), common | O_RDONLY | O_DIRECTORY);
+}
+
+// For file systems without locks.
+TemporaryName unique_name(const fs::path& target, const TemporaryKind kind) {
+  std::string name = target.string() + ".XXXXXX";
+  const bool is_file = kind == TemporaryKind::file;
+  const int descriptor = is_file ? ::mkostemp(name.data(), O_CLOEXEC) : -1;
+  if (is_file ? descriptor < 0 : ::mkdtemp(name.data()) == nullptr) fail_to_replace(target, errno);
+  // Those functions make private ones.
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  ::chmod(name.c_str(), (is_file ? 0666U : 0777U) & ~mask);
+  return {name, descriptor};
+}
+
+// One attempt; nullopt if another process has the name.
+std::optional<TemporaryName> take_temporary(const fs::path& target, const fs::path& name,
+                                            const TemporaryKind kind) {
+  const int descriptor = open_temporary(name, kind);
+  if (descriptor < 0) {
+    const int error = errno;
+    struct stat status {};
+    if (::lstat(name.c_str(), &status) == 0) return std::nullopt; // another user's
+    fail_to_replace(target, error);
+  }
+  const bool locked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  const int error = errno;
+  if (locked && is_own(name, descriptor, kind)) return TemporaryName{name, descriptor};
+  ::close(descriptor);
+  if (locked || error == EWOULDBLOCK || error == EINTR) return std::nullopt;
+  return unique_name(target, kind);
+}
+
+TemporaryName take_temporary(const fs::path& target, const TemporaryKind kind) {
+  constexpr int most = 1000; // processes that write the same target at once
+  for (int number = 1; number < most; ++number) {
+    fs::path name = target.string() + ".hydrascope-part";
+    if (number > 1) name += "-" + std::to_string(number);
+    if (auto taken = take_temporary(target, name, kind)) return *std::move(taken);
+  }
+  return unique_name(target, kind);
+}
+
+} // namespace
+
+const char* remedy_of_writing(const int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT: return "free some space, or write to another disk";
+    case EFBIG: return "raise the limit of a file's size (ulimit -f), or write to another disk";
+    case EROFS: return "write to another folder: this disk is read-only";
+    case ENAMETOOLONG: return "choose a shorter name";
+    case EACCES:
+    case EPERM: return "write to another folder, or change its permissions";
+    default: return "check the folder, its permissions and the free space";
+  }
+}
+
+void create_folders(const fs::path& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed)
+    throw Error(folder.string(), "cannot be made (" + failed.message() + ")",
+                remedy_of_writing(failed.value()));
+}
+
+void flush_folder(const fs::path& folder) {
+  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+TemporaryFile::TemporaryFile(const fs::path& target) : target_(target) {
+  const TemporaryName taken = take_temporary(target, TemporaryKind::file);
+  name_ = taken.path;
+  descriptor_ = taken.descriptor;
+  if (::ftruncate(descriptor_, 0) == 0) return;
+  const int error = errno;
+  ::close(descriptor_);
+  fail_to_replace(target_, error);
+}
+
+TemporaryFile::~TemporaryFile() {
+  if (!committed_) ::unlink(name_.c_str()); // before the lock ends
+  ::close(descriptor_);
+}
+
+void TemporaryFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_to_replace(target_, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void TemporaryFile::commit() {
+  if (::fsync(descriptor_) != 0 || ::rename(name_.c_str(), target_.c_str()) != 0)
+    fail_to_replace(target_, errno);
+  committed_ = true;
+  flush_folder(target_.parent_path());
+}
+
+TemporaryFolder::TemporaryFolder(const fs::path& target) : target_(target) {
+  const TemporaryName taken = take_temporary(target, TemporaryKind::folder);
+  name_ = taken.path;
+  descriptor_ = taken.descriptor;
+  std::error_code failed;
+  for (fs::directory_iterator entry(name_, failed), end; !failed && entry != end; entry.increment(failed)) {
+    fs::remove_all(entry->path(), failed);
+    if (failed) break;
+  }
+  if (!failed) return;
+  if (descriptor_ >= 0) ::close(descriptor_);
+  fail_to_replace(target_, failed.value());
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code none;
+  if (!committed_) fs::remove_all(name_, none);
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void TemporaryFolder::commit() {
+  if (::rename(name_.c_str(), target_.c_str()) != 0) fail_to_replace(target_, errno);
+  committed_ = true;
+  flush_folder(target_.parent_path());
+}
+
+} // namespace hydrascope
