@@ -19,6 +19,8 @@ from gguf.constants import TokenType
 from gguf.gguf_reader import GGUFReader
 from gguf.quants import dequantize
 
+from whole_file import whole_file
+
 # GGUF's names of a layer's tensors → Hugging Face's
 LAYER_NAMES = {
     "attn_norm": "input_layernorm",
@@ -229,7 +231,7 @@ def write_safetensors(path, shapes, arrays):
         offset += size
     encoded = json.dumps(header, separators=(",", ":")).encode()
     encoded += b" " * (-len(encoded) % 8)
-    with open(path, "wb") as file:
+    with whole_file(path) as file:
         file.write(struct.pack("<Q", len(encoded)))
         file.write(encoded)
         for array in arrays:
@@ -237,14 +239,18 @@ def write_safetensors(path, shapes, arrays):
 
 
 def write_json(path, value):
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    with whole_file(path) as file:
+        file.write((json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     folder = pathlib.Path(sys.argv[2])
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        sys.exit(f"error: {folder}: cannot be made ({error.strerror}); name another folder")
     reader = GGUFReader(sys.argv[1])
     metadata = Metadata(reader)
     tensors = {hugging_face_name(tensor.name): tensor for tensor in reader.tensors}
@@ -253,10 +259,11 @@ def main():
     if tensors.keys() != shapes.keys():
         raise ValueError(f"tensors are missing or superfluous: {sorted(tensors.keys() ^ shapes.keys())}")
     write_safetensors(folder / "model.safetensors", shapes, weights(tensors, shapes, config))
-    write_json(folder / "config.json", config)
     write_json(folder / "generation_config.json", {f"{name}_token_id": config[f"{name}_token_id"] for name in ("bos", "eos", "pad")})
     write_json(folder / "tokenizer.json", make_tokenizer(metadata))
     write_json(folder / "tokenizer_config.json", make_tokenizer_config(metadata))
+    write_json(folder / "config.json", config)  # last: a folder with both is a model
 
 
-main()
+if __name__ == "__main__":
+    main()

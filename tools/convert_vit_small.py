@@ -15,6 +15,8 @@ import re
 import struct
 import sys
 
+from whole_file import whole_file
+
 LAYERS, WIDTH, HEADS, PATCH, IMAGE = 12, 384, 6, 14, 518
 
 
@@ -165,7 +167,7 @@ def write_safetensors(path, weights):
         offset += len(raw)
     encoded = json.dumps(header, separators=(",", ":")).encode()
     encoded += b" " * (-len(encoded) % 8)
-    with open(path, "wb") as file:
+    with whole_file(path) as file:
         file.write(struct.pack("<Q", len(encoded)))
         file.write(encoded)
         for _, raw in weights.values():
@@ -210,15 +212,24 @@ PREPROCESSOR = {
 }
 
 
+def write_json(path, value):
+    with whole_file(path) as file:
+        file.write((json.dumps(value, indent=2) + "\n").encode())
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     folder = pathlib.Path(sys.argv[2])
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        sys.exit(f"error: {folder}: cannot be made ({error.strerror}); name another folder")
     weights = gather(*read_graph(sys.argv[1]))
     write_safetensors(folder / "model.safetensors", weights)
-    (folder / "config.json").write_text(json.dumps(CONFIG, indent=2) + "\n")
-    (folder / "preprocessor_config.json").write_text(json.dumps(PREPROCESSOR, indent=2) + "\n")
+    write_json(folder / "preprocessor_config.json", PREPROCESSOR)
+    write_json(folder / "config.json", CONFIG)  # last: a folder with both is a model
 
 
-main()
+if __name__ == "__main__":
+    main()

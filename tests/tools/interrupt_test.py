@@ -1,0 +1,91 @@
+"""tools/interrupt: finds programs that write half files, leave temporary ones, or fail without a message."""
+import random
+import shutil
+import sys
+import unittest
+
+from support import ToolTest, load
+
+interrupt = load("interrupt")
+
+WRITER = """
+import os, sys, time
+file, how = sys.argv[1:]
+content = b"new" * 20000
+def fail(error):
+    sys.exit(f"error: {file}: cannot be written ({error.strerror}); free some space" if how != "silent" else 1)
+try:
+    if how == "in place":
+        time.sleep(0.02)
+        with open(file, "wb", buffering=0) as stream:
+            for i in range(20):
+                stream.write(content[3000 * i:3000 * (i + 1)])
+                time.sleep(0.01)
+    else:
+        name = f"{file}.new-{os.getpid()}" if how == "leaves" else f"{file}.part"
+        with open(name, "wb", buffering=0) as stream:
+            if stream.write(content) < len(content):
+                stream.write(b"?")  # which says why
+        os.replace(name, file)
+except OSError as error:
+    if how in ("good", "silent"):
+        if os.path.exists(name):
+            os.unlink(name)
+    fail(error)
+"""
+
+
+class InterruptTest(ToolTest):
+    def trial(self, how, times=4):
+        if shutil.which("cc") is None:
+            self.skipTest("there is no C compiler")
+        case = interrupt.PROGRAM_CASES["figure-svg"].__mro__[1](how, self.folder / "case")
+        case.old = {"file": b"old" * 1000}
+        case.command = lambda: [sys.executable, "-c", WRITER, str(case.out / "file"), how]
+        trial = interrupt.Trial(case, interrupt.build_faults(self.folder), times, random.Random(5))
+        trial.prepare()
+        return trial
+
+    def test_a_good_program_passes_every_way(self):
+        trial = self.trial("good", times=10)
+        self.assertIn("10 kills", trial.kill())
+        self.assertRegex(trial.step(), "killed at 3 of 3 changes")
+        self.assertRegex(trial.full(), "full from 3 of 3 changes on, 2 failures")
+        self.assertIn("an error", trial.read_only())
+        trial.disk()
+
+    def test_finds_a_file_that_is_written_in_place(self):
+        trial = self.trial("in place", times=40)
+        for way in (trial.kill, trial.step, trial.full):
+            with self.assertRaisesRegex(interrupt.Broken, "file is neither the old nor the new one"):
+                way()
+
+    def test_finds_temporary_files_that_pile_up(self):
+        trial = self.trial("leaves")
+        with self.assertRaisesRegex(interrupt.Broken, "killed at change 2 write .*is left over"):
+            trial.step()
+        with self.assertRaisesRegex(interrupt.Broken, "left over after an error: file.new-"):
+            trial.full()
+
+    def test_finds_errors_without_a_message(self):
+        trial = self.trial("silent")
+        with self.assertRaisesRegex(interrupt.Broken, "the message has no file, reason or remedy"):
+            trial.full()
+        with self.assertRaisesRegex(interrupt.Broken, "the message has no file, reason or remedy"):
+            trial.read_only()
+
+
+class HubTest(ToolTest):
+    def test_finds_a_download_that_begins_anew_each_time(self):
+        case = interrupt.PROGRAM_CASES["download"]("download", self.folder / "case")
+        case.prepare()
+        self.addCleanup(case.close)
+        case.hub.sent, case.hub.ranges = 3_000_000, 0
+        with self.assertRaisesRegex(interrupt.Broken, "3000000 bytes were sent for 1 downloads of 2000000, 0 from"):
+            case.check_all(2, 1)
+        case.hub.sent, case.hub.ranges = 2_100_000, 2
+        case.check_all(2, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,374 @@
+"""What tools/interrupt interrupts: commands that write, the state before them, and what must hold after them."""
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+
+from interruption.hub import Hub, REPOSITORY
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PROGRAM = os.environ.get("HYDRASCOPE_PROGRAM", str(ROOT / "build/hydrascope"))
+MODELS = ROOT / "tests/golden/models"
+REASONS = "No space left on device|Read-only file system|no room for|has .* free, and|cannot be written to its end"
+TEMPORARY = (".hydrascope-part", ".part", ".new", ".link", ".live")  # in names of what no run may leave
+
+
+class Broken(Exception):
+    """What must hold does not."""
+
+
+def tree(folder):
+    """Every file below a folder, by its relative path; a link is what it leads to."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def write(file, content):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, str):
+        content = content.encode()
+    file.write_bytes(content)
+
+
+class Case:
+    """A command that writes below `out`. `continues`: what an interrupted run leaves is used by the next. `kept`: endings
+    of files in `out` that are no result: locks, caches and what the next run goes on from."""
+    continues = False
+    kept = ()
+    steps = True  # all changes are made by one process
+    message = rf"error: .*/.*({REASONS}).*; ."  # the last line of an error's: file, reason, remedy
+
+    def __init__(self, name, folder):
+        self.name, self.folder, self.out = name, folder, folder / "out"
+        self.old, self.whole = {}, {}
+
+    def prepare(self):
+        """Makes the input."""
+
+    def fresh(self):
+        """The state before the command."""
+        self.clear()
+        for name, content in self.old.items():
+            write(self.out / name, content)
+
+    def clear(self):
+        self.out.mkdir(parents=True, exist_ok=True)
+        for entry in self.out.iterdir():  # it may be a file system of its own
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+    def command(self):
+        raise NotImplementedError
+
+    def environment(self):
+        return {}
+
+    def close(self):
+        pass
+
+    def results(self):
+        return {name: content for name, content in tree(self.out).items() if not name.endswith(self.kept)}
+
+    @property
+    def done(self):
+        """Whether nothing is left for a next run to do."""
+        return False
+
+    def check(self):
+        """After an interruption: every result is the old or the new one, whole."""
+        for name, content in self.results().items():
+            if any(part in name for part in TEMPORARY):
+                continue
+            if content not in (self.old.get(name), self.whole.get(name)):
+                raise Broken(f"{name} is neither the old nor the new one: {len(content)} bytes")
+        for name in self.old:
+            if not (self.out / name).exists():
+                raise Broken(f"{name} is gone")
+
+    def check_whole(self):
+        """After a run to the end: what an uninterrupted run leaves, and nothing else."""
+        results = self.results()
+        for name in sorted(results.keys() ^ self.whole.keys()):
+            raise Broken(f"{name} is {'left over' if name in results else 'missing'}")
+        for name, content in results.items():
+            if content != self.whole[name]:
+                raise Broken(f"{name} is another than that of an uninterrupted run")
+
+    def check_all(self, kills, ended):
+        """After many interruptions and `ended` runs to the end."""
+
+    def check_nothing_left(self):
+        """After an error: no temporary file."""
+        left = [name for name in tree(self.out) if any(part in name for part in TEMPORARY)]
+        if left:
+            raise Broken(f"left over after an error: {', '.join(left)}")
+
+
+class Figure(Case):
+    """A figure that replaces an older one."""
+
+    def prepare(self):
+        write(self.folder / "in.ppm", b"P6\n30 30\n255\n" + random.Random(7).randbytes(2700))
+        names = [f"figure.{self.ending}"] + (["figure.npy.json"] if self.ending == "npy" else [])
+        self.old = {name: b"an older figure\n" * 2000 for name in names}
+
+    @property
+    def ending(self):
+        return self.name.removeprefix("figure-")
+
+    def command(self):
+        return [PROGRAM, "figure", "focus", "--model", str(MODELS / "dinov2"), "--image", str(self.folder / "in.ppm"),
+                "--no-adapter", "--dpi", "100", "-o", str(self.out / f"figure.{self.ending}")]
+
+
+class ExportFolder(Case):
+    """All panels of a session, into a new folder."""
+
+    def prepare(self):
+        session = json.loads((ROOT / "docs/window-sentence.json").read_text())
+        session.pop("arrangement", None)
+        session["document"]["closed_panels"] += ["focus", "kl", "layers", "predictions"]
+        write(self.folder / "session.json", json.dumps(session))
+
+    def command(self):
+        return [PROGRAM, "figure", "--session", str(self.folder / "session.json"), "-o", str(self.out / "export")]
+
+    @property
+    def done(self):
+        return (self.out / "export").exists()
+
+    def check(self):
+        super().check()
+        names = {name for name in self.results() if name.startswith("export/")}
+        if names and names != self.whole.keys():
+            raise Broken(f"the folder lacks {sorted(self.whole.keys() - names)}")
+
+
+class Window(Case):
+    """A screenshot or a recording of the window, without a display, in place of an older one."""
+
+    def prepare(self):
+        write(self.folder / "script.txt", "caption Two frames\nhold 1\n")
+        self.old = {self.file: b"an older picture\n" * 2000}
+
+    @property
+    def file(self):
+        return "window.png" if self.name == "screenshot" else "window.webp"
+
+    def command(self):
+        how = ["--screenshot", str(self.out / self.file)] if self.name == "screenshot" else [
+            "--record", str(self.out / self.file), "--script", str(self.folder / "script.txt")]
+        return [PROGRAM, *how, "--size", "640x480", "--model", str(MODELS / "bert"), "--text", "the cat"]
+
+    def check(self):
+        """The picture depends on the time of a frame: that it is whole is seen by its header and its end."""
+        content = (self.out / self.file).read_bytes()
+        if content != self.old[self.file] and not self.is_whole(content):
+            raise Broken(f"{self.file} is no whole picture: {len(content)} bytes")
+
+    def check_whole(self):
+        self.check()
+        if tree(self.out).keys() != {self.file}:
+            raise Broken(f"left over: {sorted(tree(self.out).keys() - {self.file})}")
+
+    @staticmethod
+    def is_whole(content):
+        if content.startswith(b"\x89PNG"):
+            return content.endswith(b"IEND\xaeB`\x82")
+        return content.startswith(b"RIFF") and int.from_bytes(content[4:8], "little") + 8 == len(content)
+
+
+class Sessions(Case):
+    """The window's settings, automatic copy and a session, saved over and over by tests/support/session_saver.cpp, two
+    contents in turn."""
+    saver = pathlib.Path(PROGRAM).parent / "session_saver"
+    files = ("autosave.json", "last-session.json", "session.json", "settings.json")
+
+    def prepare(self):
+        if not self.saver.exists():
+            raise SystemExit(f"error: {self.saver}: is missing; build the target session_saver")
+        self.contents = []
+        for rounds in (1, 2):
+            self.clear()
+            subprocess.run([self.saver, self.out, str(rounds)], check=True, stdin=subprocess.DEVNULL)
+            self.contents.append(tree(self.out))
+        self.old = self.contents[0] | {"last-session.json": self.contents[0]["autosave.json"]}
+
+    def command(self):
+        return [str(self.saver), str(self.out), "6"]
+
+    def check(self):
+        found = tree(self.out)
+        for name in self.files:
+            of = name.replace("last-session", "autosave")
+            if name in found and found[name] not in [content[of] for content in self.contents]:
+                raise Broken(f"{name} is none of the two that were saved: {len(found[name])} bytes")
+        for name in ("last-session.json", "session.json", "settings.json"):
+            if name not in found:
+                raise Broken(f"{name} is gone")
+
+
+class Download(Case):
+    """A model from a hub, with what has arrived kept."""
+    continues = True
+    kept = (".lock",)
+    seconds = 0.5
+
+    def prepare(self):
+        files = {name: (MODELS / "deit" / name).read_bytes() for name in ("config.json", "preprocessor_config.json")}
+        files["model.safetensors"] = random.Random(3).randbytes(2_000_000)
+        self.hub = Hub(files, self.seconds)
+
+    def close(self):
+        self.hub.close()
+
+    def command(self):
+        return [PROGRAM, "fetch", REPOSITORY]
+
+    def environment(self):
+        unset = {name: "" for name in ("HF_HUB_CACHE", "HF_TOKEN", "HF_HUB_OFFLINE", "http_proxy", "HTTP_PROXY", "all_proxy")}
+        return unset | {"HF_ENDPOINT": self.hub.url, "HF_HOME": str(self.out), "NO_PROXY": "*"}
+
+    def fresh(self):
+        super().fresh()
+        if self.whole and not self.counted:  # all but the uninterrupted runs
+            self.counted, self.hub.sent, self.hub.ranges = True, 0, 0
+
+    counted = False
+
+    def check_all(self, kills, ended):
+        """What had arrived was not sent again, except for what was on the wire."""
+        size = len(self.hub.files["model.safetensors"])
+        most = ended * size + kills * size // 10
+        if self.hub.sent > most or self.hub.ranges == 0:
+            raise Broken(f"{self.hub.sent} bytes were sent for {ended} downloads of {size}, {self.hub.ranges} from the middle on")
+
+    def check(self):
+        """What arrived in part is kept aside; the snapshot and the blobs are whole."""
+        for name, content in tree(self.out).items():
+            if name.endswith((".incomplete", ".lock")) or any(part in name for part in TEMPORARY):
+                continue
+            if content != self.whole.get(name):
+                raise Broken(f"{name} is not whole: {len(content)} bytes")
+
+
+class Training(Case):
+    """A training that goes on from its checkpoint, beside an older adapter or above a cache."""
+    continues = True
+    more = ()
+
+    def prepare(self):
+        generator = random.Random(7)
+        write(self.folder / "lines.txt", "".join(
+            " ".join(generator.choice("abcdefghijklmnop") for _ in range(generator.randint(5, 16))) + "\n" for _ in range(60)))
+        for colour, bright in (("blue", 2), ("red", 0)):
+            for i in range(12):
+                write(self.folder / f"pictures/{colour}/{i}.ppm", b"P6\n30 30\n255\n" + bytes(
+                    generator.randrange(100) + (150 if value % 3 == bright else 0) for value in range(2700)))
+        self.old = {self.output: b"an older adapter"} if self.output.endswith(".safetensors") else {}
+
+    output = "it.safetensors"
+
+    def environment(self):
+        return {"XDG_CACHE_HOME": str(self.out / "cache")}
+
+    def resume(self):
+        return ["--resume"] if (self.out / f"{self.output}.checkpoint").exists() else []
+
+    def common(self):
+        return ["--threads", "1", "--seed", "3", "-o", str(self.out / self.output), *self.resume()]
+
+    def results(self):
+        return {name: content for name, content in super().results().items()
+                if not name.startswith("cache/") and not name.endswith(".checkpoint") or "-part" in name}
+
+    def check_whole(self):
+        super().check_whole()
+        if self.resume():
+            raise Broken("the checkpoint is left over")
+
+
+class Distil(Training):
+    def command(self):
+        return [PROGRAM, "distill", "--kernel", "hedgehog", "--no-adapter", "--model", str(MODELS / "bert"), "--data",
+                str(self.folder / "lines.txt"), "--epochs", "8", "--batch", "4", "--patience", "0", "--checkpoint-seconds",
+                "0.02", "--validate-every", "5", *self.common()]
+
+
+class Finetune(Training):
+    epochs = "30"
+
+    def command(self):
+        return [PROGRAM, "finetune", "--no-adapter", "--model", str(MODELS / "dinov2"), "--data",
+                str(self.folder / "pictures"), "--train-layers", "1,head", "--image-size", "28", "--epochs", self.epochs,
+                "--batch", "4", "--patience", "0", "--mixup", "0.2", "--checkpoint-seconds", "0.02", *self.common()]
+
+
+class Features(Finetune):
+    """Mostly the cache of features, which an interrupted run leaves in part."""
+    epochs = "1"
+
+    def prepare(self):
+        super().prepare()
+        for colour in ("blue", "red"):
+            for i in range(12, 80):
+                shutil.copy(self.folder / f"pictures/{colour}/{i % 12}.ppm", self.folder / f"pictures/{colour}/{i}.ppm")
+
+
+class FromScratch(Training):
+    """A new model, a folder that appears when it is whole."""
+    output = "model"
+
+    def command(self):
+        return [PROGRAM, "train", "--preset", "lra-listops", "--sequences", "60", "20", "20", "--layers", "1", "--heads", "2",
+                "--width", "16", "--mlp", "16", "--chunk", "32", "--epochs", "3", "--batch", "8", "--checkpoint-seconds",
+                "0.02", *self.common()]
+
+    @property
+    def done(self):
+        """Killed when all was written: an output that exists is refused."""
+        return (self.out / self.output).exists()
+
+    def check(self):
+        super().check()
+        names = {name for name in self.results() if name.startswith("model/")}
+        if names and names != {name for name in self.whole if name.startswith("model/")}:
+            raise Broken("the folder of the model is not whole")
+
+
+class Recall(Training):
+    """A list of results that grows kernel by kernel."""
+    output = "recall.json"
+
+    def command(self):
+        return [PROGRAM, "recall", "--kernel", "softmax,elu", "--preset", "small", "--sequences", "40", "20", "20",
+                "--epochs", "3", "--batch", "10", "--checkpoint-seconds", "0.02", *self.common()]
+
+    def resume(self):
+        return ["--resume"] if (self.out / self.output).exists() or list(self.out.glob("*.checkpoint")) else []
+
+    def results(self):
+        """Without the times, which differ from run to run."""
+        found = super().results()
+        if self.output in found:
+            rows = json.loads(found[self.output])
+            found[self.output] = json.dumps([{key: value for key, value in row.items() if "second" not in key}
+                                             for row in rows]).encode()
+        return found
+
+    def check(self):
+        for name, content in self.results().items():
+            if name == self.output and json.loads(content) not in [json.loads(self.whole[name])[:n] for n in (0, 1, 2)]:
+                raise Broken(f"{name} is no part of the whole list")
+
+    def check_whole(self):
+        if self.results() != self.whole:
+            raise Broken("another list than that of an uninterrupted run")
+
+
+CASES = {f"figure-{ending}": Figure for ending in ("svg", "pdf", "png", "csv", "json", "npy")} | {
+    "export-folder": ExportFolder, "screenshot": Window, "recording": Window, "sessions": Sessions, "download": Download,
+    "features": Features, "distil": Distil, "finetune": Finetune, "from-scratch": FromScratch, "recall": Recall}
