@@ -117,6 +117,14 @@ void flush_folder(const fs::path& folder) {
   ::close(descriptor);
 }
 
+void flush_file_system(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool flushed = descriptor >= 0 && ::syncfs(descriptor) == 0;
+  const int error = errno;
+  if (descriptor >= 0) ::close(descriptor);
+  if (!flushed) fail_to_replace(folder, error);
+}
+
 TemporaryFile::TemporaryFile(const fs::path& target) : target_(target) {
   const TemporaryName taken = take_temporary(target, TemporaryKind::file);
   name_ = taken.path;
@@ -142,10 +150,14 @@ void TemporaryFile::write(std::string_view bytes) {
 }
 
 void TemporaryFile::commit() {
-  if (::fsync(descriptor_) != 0 || ::rename(name_.c_str(), target_.c_str()) != 0)
-    fail_to_replace(target_, errno);
-  committed_ = true;
+  if (::fsync(descriptor_) != 0) fail_to_replace(target_, errno);
+  commit_unflushed();
   flush_folder(target_.parent_path());
+}
+
+void TemporaryFile::commit_unflushed() {
+  if (::rename(name_.c_str(), target_.c_str()) != 0) fail_to_replace(target_, errno);
+  committed_ = true;
 }
 
 TemporaryFolder::TemporaryFolder(const fs::path& target) : target_(target) {

@@ -19,6 +19,8 @@ public:
 
   void write(std::string_view bytes);
   void commit(); // flushes the file and gives it its name
+  // Only gives it its name: for many files, after which flush_file_system() is called once.
+  void commit_unflushed();
 
 private:
   std::filesystem::path target_, name_;
@@ -49,6 +51,9 @@ void create_folders(const std::filesystem::path& folder);
 // Flushes the names in a folder: without this a loss of power may undo a renaming. Errors are ignored, as
 // some file systems cannot do it.
 void flush_folder(const std::filesystem::path& folder);
+
+// Flushes everything on the folder's file system. Throws Error.
+void flush_file_system(const std::filesystem::path& folder);
 
 // What to do about a file that cannot be written, by the number of the system's error.
 const char* remedy_of_writing(int error);

@@ -45,4 +45,15 @@ TEST_F(KernelsCommand, NamesOnlyDevicesThatAreHere) {
   }
 }
 
+TEST_F(KernelsCommand, WhatCannotBePrintedIsAnError) {
+  for (const char* const words : {"kernels", "kernels --json", "--help", "kernels --help"}) {
+    const std::string errors = at("errors.txt");
+    const int status =
+        std::system(("'" + program().string() + "' " + words + " >/dev/full 2>" + errors).c_str());
+    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 1) << words;
+    EXPECT_EQ(bytes_of(errors).rfind("error: standard output: cannot be written to its end; ", 0), 0U)
+        << words << ": " << bytes_of(errors);
+  }
+}
+
 } // namespace

@@ -131,9 +131,11 @@ PathfinderFolders pathfinder_folders(const PathfinderShape& shape, const int tra
       const bool connected = i % 2 == 1;
       const std::filesystem::path label = part / pathfinder_labels[connected ? 1 : 0];
       create_folders(label);
-      write_file_atomically(label / fmt::format("{:06}.png", i),
-                            encode_png(pathfinder_picture(shape, connected, mix({seed, 9, next++}))));
+      TemporaryFile file(label / fmt::format("{:06}.png", i));
+      file.write(encode_png(pathfinder_picture(shape, connected, mix({seed, 9, next++}))));
+      file.commit_unflushed();
     }
+  flush_file_system(folder);
   write_file_atomically(done, "");
   return folders;
 }
