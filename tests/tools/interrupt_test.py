@@ -80,9 +80,12 @@ class HubTest(ToolTest):
         case = interrupt.PROGRAM_CASES["download"]("download", self.folder / "case")
         case.prepare()
         self.addCleanup(case.close)
-        case.hub.sent, case.hub.ranges = 3_000_000, 0
-        with self.assertRaisesRegex(interrupt.Broken, "3000000 bytes were sent for 1 downloads of 2000000, 0 from"):
+        case.hub.sent, case.hub.ranges = 3_000_000, 1
+        with self.assertRaisesRegex(interrupt.Broken, "3000000 bytes were sent for 1 downloads of 2000000, 1 from"):
             case.check_all(2, 1)
+        case.hub.sent, case.hub.ranges = 20_000_000, 0
+        with self.assertRaisesRegex(interrupt.Broken, "0 from the middle on"):
+            case.check_all(200, 10)
         case.hub.sent, case.hub.ranges = 2_100_000, 2
         case.check_all(2, 1)
 
