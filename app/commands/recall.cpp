@@ -14,6 +14,7 @@
 #include "app/commands/training_display.h"
 #include "app/views/training_view.h"
 #include "engine/base/error.h"
+#include "engine/base/json_depth.h"
 #include "engine/base/paths.h"
 #include "engine/base/version.h"
 
@@ -41,9 +42,11 @@ std::filesystem::path curve_file(const RecallFiles& files, const KernelSpec& ker
 
 ordered_json read_results(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file)) return ordered_json::array();
-  ordered_json list = ordered_json::parse(read_text_file(file), nullptr, false);
+  const std::string text = read_text_file(file);
+  ordered_json list = ordered_json::parse(text, nullptr, false);
   const bool ours =
-      list.is_array() && std::ranges::all_of(list, [](const ordered_json& entry) {
+      !is_nested_too_deep(text) && list.is_array() &&
+      std::ranges::all_of(list, [](const ordered_json& entry) {
         return entry.is_object() && entry.contains("configuration") && entry["configuration"].is_string();
       });
   if (!ours) throw ForeignFile(file.string(), "is no list that recall wrote", "leave out --resume");

@@ -10,6 +10,7 @@
 #include "app/document/writing_codec.h"
 #include "engine/base/capture.h"
 #include "engine/base/error.h"
+#include "engine/base/json_depth.h"
 #include "engine/base/paths.h"
 #include "engine/base/version.h"
 #include "engine/models/model_info.h"
@@ -248,12 +249,17 @@ private:
 };
 
 Json parsed(std::string_view text, const std::string& subject) {
+  if (is_nested_too_deep(text))
+    throw BrokenFile(subject, nested_too_deep, "it was not written by Hydrascope: open another file");
   Json json;
   try {
     json = Json::parse(text);
   } catch (const Json::parse_error& error) {
     throw BrokenFile(subject, fmt::format("is not JSON at byte {}", error.byte),
                      "it may have been cut off: open a copy of it");
+  } catch (const Json::out_of_range&) {
+    throw BrokenFile(subject, "holds a number that is too large",
+                     "mend this number, or open a copy of the file");
   }
   if (!json.is_object() || !json.contains("format") || json.at("format") != format_name)
     throw ForeignFile(subject, fmt::format("is no session: its format is not {}", format_name),

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
+#include "engine/base/json_depth.h"
 #include "engine/base/paths.h"
 #include "engine/base/temporary.h"
 
@@ -103,11 +104,14 @@ std::string settings_text(const Settings& settings) {
 }
 
 Settings parse_settings(std::string_view text, std::string_view subject) {
+  if (is_nested_too_deep(text)) throw BrokenFile(subject, nested_too_deep);
   Json json;
   try {
     json = Json::parse(text);
   } catch (const Json::parse_error& error) {
     throw BrokenFile(subject, fmt::format("is not JSON at byte {}", error.byte));
+  } catch (const Json::out_of_range&) {
+    throw BrokenFile(subject, "holds a number that is too large");
   }
   if (!json.is_object()) throw BrokenFile(subject, "is not a JSON object");
   Settings settings;

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
+#include "engine/base/json_depth.h"
 #include "engine/base/tensor_numbers.h"
 
 namespace hydrascope {
@@ -93,6 +94,7 @@ private:
   std::optional<json> value(const std::string& key) const {
     const auto found = metadata_.find(key);
     if (found == metadata_.end()) return std::nullopt;
+    if (is_nested_too_deep(found->second)) fail(fmt::format("its metadata '{}' {}", key, nested_too_deep));
     json parsed = json::parse(found->second, nullptr, false);
     if (parsed.is_discarded()) fail(fmt::format("its metadata '{}' is not JSON", key));
     return parsed;

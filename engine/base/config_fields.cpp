@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/base/json_depth.h"
 #include "engine/base/paths.h"
 
 namespace hydrascope {
@@ -18,27 +19,6 @@ std::string short_text(const nlohmann::json& value) {
   return text;
 }
 
-// Whether objects and lists are nested deeper than `limit`. Each level costs hundreds of bytes once parsed,
-// so that a file of brackets alone would take all memory.
-bool nested_deeper_than(int limit, const std::string& text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (in_string) {
-      if (c == '\\') ++at;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > limit) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
-
 } // namespace
 
 ConfigFields::ConfigFields(nlohmann::json values, std::filesystem::path file)
@@ -46,8 +26,8 @@ ConfigFields::ConfigFields(nlohmann::json values, std::filesystem::path file)
 
 ConfigFields ConfigFields::of_file(const std::filesystem::path& file) {
   const std::string text = read_text_file(file);
-  if (nested_deeper_than(100, text))
-    throw BrokenFile(file.string(), "is nested more than 100 levels deep", "fetch the model's files again");
+  if (is_nested_too_deep(text))
+    throw BrokenFile(file.string(), nested_too_deep, "fetch the model's files again");
   nlohmann::json values = nlohmann::json::parse(text, nullptr, false);
   if (values.is_discarded() || !values.is_object())
     throw BrokenFile(file.string(), "is not a JSON object", "fetch the model's files again");

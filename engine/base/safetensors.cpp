@@ -17,6 +17,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/files.h"
+#include "engine/base/json_depth.h"
 #include "engine/base/paths.h"
 
 namespace hydrascope {
@@ -120,6 +121,8 @@ void check_tiling(const std::filesystem::path& file, const std::map<std::string,
 }
 
 nlohmann::json parse_header(const std::filesystem::path& file, std::string_view text) {
+  if (text.starts_with('{') && is_nested_too_deep(text))
+    broken(file, std::string("its header ") + nested_too_deep);
   // The parser keeps the last of two values of one name, which would hide a tensor.
   std::set<std::string> names;
   std::string twice;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
+#include "engine/base/json_depth.h"
 #include "engine/base/paths.h"
 #include "engine/base/text.h"
 #include "engine/figures/figure.h"
@@ -126,6 +127,7 @@ std::optional<std::string> of_pdf(std::string_view bytes) {
 }
 
 std::optional<std::string> of_json(std::string_view bytes) {
+  if (is_nested_too_deep(bytes)) return std::nullopt;
   const auto document = nlohmann::ordered_json::parse(bytes, nullptr, false);
   if (!document.is_object() || !document.contains("provenance")) return std::nullopt;
   return document.at("provenance").dump();
@@ -155,7 +157,8 @@ std::string provenance_of(std::string_view bytes, std::string_view subject) {
   if (!text || text->empty())
     throw ForeignFile(subject, "does not say where it came from",
                       "give a figure that Hydrascope has written, with its metadata left in");
-  const auto parsed = nlohmann::json::parse(*text, nullptr, false);
+  const bool deep = is_nested_too_deep(*text);
+  const auto parsed = deep ? nlohmann::json() : nlohmann::json::parse(*text, nullptr, false);
   if (!parsed.is_object() || parsed.value("program", "") != "hydrascope")
     throw BrokenFile(subject, "its provenance was not written by Hydrascope", "write the figure again");
   return *text;

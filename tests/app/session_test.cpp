@@ -202,6 +202,9 @@ TEST_F(Sessions, ReadACutOffFileAsDamagedAndAnotherAsForeign) {
   const std::string text = whole().dump();
   EXPECT_THROW(read_session(text.substr(0, text.size() / 2), file()), BrokenFile);
   EXPECT_THROW(read_session("{}", file()), ForeignFile);
+  const std::string deep = ",\"x\":" + std::string(100, '[') + std::string(100, ']') + "}";
+  EXPECT_THROW(read_session(text.substr(0, text.size() - 1) + deep, file()), BrokenFile);
+  EXPECT_THROW(read_session(text.substr(0, text.size() - 1) + ",\"x\":1e999}", file()), BrokenFile);
   EXPECT_TRUE(is_session(text.substr(0, text.size() / 2)));
   EXPECT_FALSE(is_session("{\"format\": \"other\"}"));
 }

@@ -61,7 +61,7 @@ TEST(Settings, KeepAnUnreadableFileUnderAnotherName) {
 }
 
 TEST(Settings, NameTheWrongEntry) {
-  const auto refusal = [](const char* text) {
+  const auto refusal = [](const std::string& text) {
     try {
       parse_settings(text, "settings");
       return std::string();
@@ -72,6 +72,10 @@ TEST(Settings, NameTheWrongEntry) {
   EXPECT_NE(refusal(R"({"fade": 1})").find("\"fade\""), std::string::npos);
   EXPECT_NE(refusal(R"({"layouts": [{"name": "x"}]})").find("\"layouts\""), std::string::npos);
   EXPECT_NE(refusal(R"({"theme": "pink"})").find("follow, dark, light"), std::string::npos);
+  EXPECT_NE(refusal(R"({"scale": 1e999})").find("too large"), std::string::npos);
+  constexpr std::size_t levels = 1'000'000; // keeping what is nested so deeply would overflow the stack
+  const std::string deep = "{\"x\": " + std::string(levels, '[') + std::string(levels, ']') + "}";
+  EXPECT_NE(refusal(deep).find("nested more than 100 levels deep"), std::string::npos);
   EXPECT_EQ(parse_settings(R"({"scale": 99})", "").scale, greatest_scale);
 }
 

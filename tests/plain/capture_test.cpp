@@ -325,7 +325,7 @@ TEST_F(CaptureFiles, SayWhatIsWrong) {
   const auto replace = [](const char* name, Content::Tensor other) {
     return [name, other](Content& content) { content.tensors[name] = other; };
   };
-  const auto say = [](const char* key, const char* value) {
+  const auto say = [](const char* key, const std::string& value) {
     return [key, value](Content& content) { content.metadata[key] = value; };
   };
   expect_refused(erase("layers.1.v"), "lacks layers.1.v");
@@ -349,6 +349,7 @@ TEST_F(CaptureFiles, SayWhatIsWrong) {
   expect_refused(replace("layers.0.mask", mask_of({2, 5}, std::string(10, '\0'))), "no real token");
   expect_refused(say("causal", "\"yes\""), "neither true nor false");
   expect_refused(say("causal", "[true]"), "1 entries for 2 layers");
+  expect_refused(say("causal", std::string(101, '[') + std::string(101, ']')), "nested more than 100");
   expect_refused(say("scale", "0"), "is not a positive number");
   expect_refused(say("scale", "{"), "is not JSON");
   expect_refused(say("layers", "[\"one\"]"), "not a list of 2 names");

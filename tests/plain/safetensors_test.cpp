@@ -131,6 +131,10 @@ TEST_F(Safetensors, DamagedHeadersAreRefused) {
       1, "'a' is there twice");
   broken(R"({"__metadata__":{"x":1}})", 0, "metadata");
   broken(R"({"__metadata__":[]})", 0, "metadata");
+  broken("{\"a\":" + std::string(100, '[') + std::string(100, ']') + "}", 0,
+         "nested more than 100 levels deep");
+  broken("{\"a\":" + std::string(99, '[') + std::string(99, ']') + "}", 0, "not described by an object");
+  broken("{\"a\":\"\\\"" + std::string(200, '[') + "\"}", 0, "not described by an object"); // within a text
 }
 
 TEST_F(Safetensors, OffsetsAreChecked) {

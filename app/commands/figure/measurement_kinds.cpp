@@ -15,6 +15,7 @@
 #include "app/views/table_views.h"
 #include "app/views/timing_view.h"
 #include "engine/base/error.h"
+#include "engine/base/json_depth.h"
 #include "engine/base/paths.h"
 #include "engine/run/devices.h"
 #include "engine/run/quantities/layer_times.h"
@@ -100,8 +101,10 @@ LinesPanel::Line read_curve(const std::filesystem::path& file) {
 // Reads a JSON list of objects with a kernel and these numbers. Throws ForeignFile, BrokenFile.
 std::vector<json> read_records(const std::filesystem::path& file, const std::vector<std::string>& numbers,
                                const std::string& remedy) {
-  const json list = json::parse(read_text_file(file), nullptr, false);
-  if (!list.is_array() || list.empty()) throw ForeignFile(file.string(), "is no JSON list", remedy);
+  const std::string text = read_text_file(file);
+  const json list = json::parse(text, nullptr, false);
+  if (!list.is_array() || list.empty() || is_nested_too_deep(text))
+    throw ForeignFile(file.string(), "is no JSON list", remedy);
   std::vector<json> records;
   for (const json& record : list) {
     if (!record.is_object() || !record.contains("kernel") || !record["kernel"].is_string())

@@ -6,12 +6,14 @@
 #include <set>
 #include <utility>
 
+#include <ATen/TensorOperators.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
+#include "engine/base/json_depth.h"
 #include "engine/base/paths.h"
 #include "engine/base/safetensors.h"
 #include "engine/base/text.h"
@@ -51,6 +53,7 @@ public:
   nlohmann::json list(const std::string& key) const {
     const std::string value = text(key);
     if (value.empty()) return nlohmann::json::array();
+    if (is_nested_too_deep(value)) fail(fmt::format("{} {}", key, nested_too_deep));
     nlohmann::json parsed = nlohmann::json::parse(value, nullptr, false);
     if (!parsed.is_array()) fail(key + " is not a JSON list");
     return parsed;

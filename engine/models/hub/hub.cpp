@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/config_fields.h"
+#include "engine/base/json_depth.h"
 #include "engine/base/paths.h"
 #include "engine/models/hub/hub_cache.h"
 #include "engine/models/hub/hub_download.h"
@@ -49,6 +50,7 @@ Listing fetch_listing(HttpSession& session, const HubSettings& settings, const H
                                                   commit.repository, url_encoded(commit.revision, false)),
                                       stop);
   if (reply.status != 200) throw status_error(reply, settings, commit, "");
+  if (is_nested_too_deep(reply.body)) reject_listing(settings, commit.repository);
   const auto json = nlohmann::json::parse(reply.body, nullptr, false);
   if (!json.is_object() || !json.contains("sha") || !json["sha"].is_string() || !json.contains("siblings") ||
       !json["siblings"].is_array())

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
+#include "engine/base/json_depth.h"
 #include "engine/base/paths.h"
 #include "engine/base/process.h"
 #include "engine/base/text.h"
@@ -48,7 +49,9 @@ bool is_file(const fs::path& path) {
 }
 
 bool has_all_shards(const fs::path& index) {
-  const auto json = nlohmann::json::parse(read_text_file(index), nullptr, false);
+  const std::string text = read_text_file(index);
+  if (is_nested_too_deep(text)) return false;
+  const auto json = nlohmann::json::parse(text, nullptr, false);
   const auto map = json.is_object() ? json.find("weight_map") : json.end();
   if (!json.is_object() || map == json.end() || !map->is_object()) return false;
   return std::ranges::all_of(*map, [&](const nlohmann::json& shard) {

@@ -265,7 +265,9 @@ bool RetryBackoff::wait(const HttpReply* reply, const std::stop_token& stop) {
   std::chrono::milliseconds pause = next_;
   next_ = std::min<std::chrono::milliseconds>(next_ * 2, longest);
   if (reply != nullptr && !reply->header("retry-after").empty()) {
-    const std::chrono::seconds asked(std::strtol(reply->header("retry-after").c_str(), nullptr, 10));
+    // In seconds; a date counts as 0.
+    const long given = std::strtol(reply->header("retry-after").c_str(), nullptr, 10);
+    const std::chrono::seconds asked(std::max(given, 0L));
     if (asked > longest) return false;
     pause = std::max<std::chrono::milliseconds>(pause, asked);
   }

@@ -103,6 +103,7 @@ TEST_F(Adapters, ForeignAndBrokenFilesAreToldApart) {
   refused("layers", R"([{"layer":1}])");
   refused("layers", R"([{"layer":1,"kernel":"no-such-kernel"}])");
   refused("classes", R"([{"id":"x"}])");
+  refused("classes", R"([{"label":"x","y":)" + std::string(99, '[') + std::string(99, ']') + "}]");
 }
 
 TEST_F(Adapters, ATailReplacesLayersClassifierLabelsAndSize) {

@@ -77,6 +77,14 @@ TEST(ProvenanceOf, WhatIsNoFigureIsSaidToBeNone) {
   EXPECT_THROW(read_provenance("/nonexistent/figure.svg"), Error);
 }
 
+// Writing what is nested so deeply would overflow the stack.
+TEST(ProvenanceOf, BracketsInBracketsAreRefused) {
+  constexpr std::size_t levels = 1'000'000;
+  const std::string deep = std::string(levels, '[') + std::string(levels, ']');
+  EXPECT_THROW(provenance_of("{\"provenance\":" + deep + "}", "file"), ForeignFile);
+  EXPECT_THROW(provenance_of("# {\"program\":\"hydrascope\",\"x\":" + deep + "}\n", "file"), BrokenFile);
+}
+
 // What is cut off before its end is refused, or holds all of the text; never a part of it.
 TEST_F(TruncatedFile, IsRefusedOrReadInFull) {
   for (const std::string ending : {".png", ".pdf", ".svg", ".csv", ".json", ".tex", ".md"}) {
