@@ -1,49 +1,4 @@
-# The rooms of architecture.md as libraries. A new kernel, panel or command is a new file and is found by itself.
-
-# hydrascope_sources(VARIABLE FOLDER…): every .cpp below the folders.
-function(hydrascope_sources variable)
-  set(all)
-  foreach(folder IN LISTS ARGN)
-    file(GLOB_RECURSE found CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${folder}/*.cpp")
-    list(APPEND all ${found})
-  endforeach()
-  set(${variable} "${all}" PARENT_SCOPE)
-endfunction()
-
-# hydrascope_units(VARIABLE LIBRARY SOURCES…): the translation units that are compiled, each of which includes up to
-# HYDRASCOPE_UNIT_SOURCES files of one room (two folders deep): parsing headers costs more than the code behind them.
-# Names in unnamed namespaces are therefore unique within a room. The units name files relative to the checkout, so
-# that the compiler cache hits across clones.
-set(HYDRASCOPE_UNIT_SOURCES 8 CACHE STRING "Source files of one room compiled as one; 1: each by itself")
-function(hydrascope_units variable library)
-  set(folders)
-  foreach(source IN LISTS ARGN)
-    cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${CMAKE_SOURCE_DIR}")
-    string(REGEX MATCH "^[^/]+/[^/]+" folder "${source}")
-    list(APPEND folders "${folder}")
-    list(APPEND "sources_${folder}" "${source}")
-  endforeach()
-  list(REMOVE_DUPLICATES folders)
-  set(units)
-  foreach(folder IN LISTS folders)
-    string(REPLACE "/" "_" name "${folder}")
-    set(index 0)
-    while(sources_${folder})
-      set(content)
-      foreach(_ RANGE 1 ${HYDRASCOPE_UNIT_SOURCES})
-        if(sources_${folder})
-          list(POP_FRONT sources_${folder} source)
-          string(APPEND content "#include \"${source}\" // NOLINT(bugprone-suspicious-include)\n")
-        endif()
-      endforeach()
-      set(unit "${CMAKE_BINARY_DIR}/generated/units/${library}_${name}_${index}.cpp")
-      file(CONFIGURE OUTPUT "${unit}" CONTENT "${content}" @ONLY)
-      list(APPEND units "${unit}")
-      math(EXPR index "${index} + 1")
-    endwhile()
-  endforeach()
-  set(${variable} "${units}" PARENT_SCOPE)
-endfunction()
+# The rooms of architecture.md as libraries.
 
 # hydrascope_library(NAME SOURCES…): a static library.
 function(hydrascope_library name)
@@ -79,10 +34,10 @@ function(hydrascope_fused_loops target)
 endfunction()
 
 # ---- Plain: no LibTorch, not even its headers -------------------------------------------------------------------------
-hydrascope_sources(HYDRASCOPE_PLAIN_SOURCES engine/base engine/figures engine/models/tokenizer)
-list(FILTER HYDRASCOPE_PLAIN_SOURCES EXCLUDE REGEX "/process_memory.cpp$") # jemalloc's
-set(HYDRASCOPE_PLAIN_LIBRARIES nlohmann_json::nlohmann_json fmt::fmt stb PkgConfig::cairo PkgConfig::fontconfig PkgConfig::utf8proc PkgConfig::pcre2 PkgConfig::webp OpenSSL::Crypto)
-hydrascope_units(HYDRASCOPE_PLAIN_UNITS plain ${HYDRASCOPE_PLAIN_SOURCES})
+set(_plain_sources ${HYDRASCOPE_PLAIN_SOURCES})
+list(REMOVE_ITEM _plain_sources "${HYDRASCOPE_STB_IMAGE}")
+hydrascope_units(HYDRASCOPE_PLAIN_UNITS plain ${_plain_sources})
+list(APPEND HYDRASCOPE_PLAIN_UNITS "${HYDRASCOPE_STB_IMAGE}")
 hydrascope_library(hydrascope_plain ${HYDRASCOPE_PLAIN_UNITS})
 target_link_libraries(hydrascope_plain PUBLIC ${HYDRASCOPE_PLAIN_LIBRARIES})
 

@@ -11,8 +11,8 @@ APT_WINDOW=(libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev li
 # … and for tools/test.
 CLANG_FORMAT=clang-format-14
 CLANG_TIDY=clang-tidy-22
-CLANG_FUZZ=clang-14
-APT_TESTS=("$CLANG_FORMAT" "$CLANG_TIDY" "$CLANG_FUZZ" libclang-rt-14-dev libgtest-dev libgmock-dev libbenchmark-dev
+CLANG_FUZZ=clang-22
+APT_TESTS=("$CLANG_FORMAT" "$CLANG_TIDY" "$CLANG_FUZZ" libclang-rt-22-dev libgtest-dev libgmock-dev libbenchmark-dev
   xvfb xauth xclip weston poppler-utils librsvg2-bin strace)
 
 # … and for tools/package and its check.

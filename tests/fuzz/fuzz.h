@@ -49,4 +49,15 @@ int accepts_or_refuses(const Read& read) {
   return 0;
 }
 
+// For what the program has written itself.
+template <typename Read>
+void must_accept(const Read& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    std::fprintf(stderr, "what was written is refused: %s\n", error.what());
+    std::abort();
+  }
+}
+
 } // namespace hydrascope::fuzz
