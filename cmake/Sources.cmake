@@ -48,5 +48,11 @@ endfunction()
 # What needs no LibTorch, not even its headers; but for jemalloc's part, which is of the engine.
 hydrascope_sources(HYDRASCOPE_PLAIN_SOURCES engine/base engine/figures engine/models/tokenizer)
 list(FILTER HYDRASCOPE_PLAIN_SOURCES EXCLUDE REGEX "/process_memory.cpp$")
-set(HYDRASCOPE_STB_IMAGE "${CMAKE_SOURCE_DIR}/engine/base/stb_image.cpp") # compiled by itself
+# stb_image is compiled by itself, with zeros in what it does not initialise: where a PNG's or BMP's pixels lie beyond the
+# palette, the stack's content would be shown.
+set(HYDRASCOPE_STB_IMAGE "${CMAKE_SOURCE_DIR}/engine/base/stb_image.cpp")
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag(-ftrivial-auto-var-init=zero HYDRASCOPE_ZEROS)
+set(HYDRASCOPE_STB_IMAGE_OPTIONS $<$<BOOL:${HYDRASCOPE_ZEROS}>:-ftrivial-auto-var-init=zero>)
+set_source_files_properties("${HYDRASCOPE_STB_IMAGE}" PROPERTIES COMPILE_OPTIONS "${HYDRASCOPE_STB_IMAGE_OPTIONS}")
 set(HYDRASCOPE_PLAIN_LIBRARIES nlohmann_json::nlohmann_json fmt::fmt stb PkgConfig::cairo PkgConfig::fontconfig PkgConfig::utf8proc PkgConfig::pcre2 PkgConfig::webp OpenSSL::Crypto)

@@ -170,6 +170,21 @@ TEST(Image, AChunkThatAnnouncesAGigabyteTakesNoMemory) {
   PictureMemory::release(PictureMemory::allocate(1001));
 }
 
+// What lies where a decoder's own variables are going to lie.
+[[gnu::noinline]] void soil_the_stack() {
+  volatile std::uint8_t soil[1 << 16];
+  for (volatile std::uint8_t& byte : soil) byte = 0x5a;
+}
+
+TEST(Image, PixelsBeyondThePaletteAreBlack) {
+  for (const char* const name : {"png-beyond-palette", "bmp-beyond-palette"}) {
+    const std::string file = read_text_file(test::source_folder() / "tests/fuzz/seeds/image" / name);
+    soil_the_stack();
+    const Image image = decode_image({reinterpret_cast<const std::uint8_t*>(file.data()), file.size()}, name);
+    EXPECT_EQ(image.rgb, (std::vector<std::uint8_t>{1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0})) << name;
+  }
+}
+
 TEST(Image, AnEmptyPictureIsRefused) {
   using namespace std::string_literals;
   const std::string gif = "GIF89a\0\0\1\0\0\0\0,\0\0\0\0\0\0\1\0\0\2\0;"s;
