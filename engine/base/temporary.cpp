@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -59,9 +60,9 @@ TemporaryName unique_name(const fs::path& target, const TemporaryKind kind) {
   return {name, descriptor};
 }
 
-// One attempt; nullopt if another process has the name.
-std::optional<TemporaryName> take_temporary(const fs::path& target, const fs::path& name,
-                                            const TemporaryKind kind) {
+// One attempt; nullopt if another process has the name. Allocates nothing once the file is there, which nobody
+// would remove if memory ran out.
+std::optional<TemporaryName> take_temporary(const fs::path& target, fs::path name, const TemporaryKind kind) {
   const int descriptor = open_temporary(name, kind);
   if (descriptor < 0) {
     const int error = errno;
@@ -71,7 +72,7 @@ std::optional<TemporaryName> take_temporary(const fs::path& target, const fs::pa
   }
   const bool locked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
   const int error = errno;
-  if (locked && is_own(name, descriptor, kind)) return TemporaryName{name, descriptor};
+  if (locked && is_own(name, descriptor, kind)) return TemporaryName{std::move(name), descriptor};
   ::close(descriptor);
   if (locked || error == EWOULDBLOCK || error == EINTR) return std::nullopt;
   return unique_name(target, kind);
@@ -82,7 +83,7 @@ TemporaryName take_temporary(const fs::path& target, const TemporaryKind kind) {
   for (int number = 1; number < most; ++number) {
     fs::path name = target.string() + ".hydrascope-part";
     if (number > 1) name += "-" + std::to_string(number);
-    if (auto taken = take_temporary(target, name, kind)) return *std::move(taken);
+    if (auto taken = take_temporary(target, std::move(name), kind)) return *std::move(taken);
   }
   return unique_name(target, kind);
 }
@@ -126,8 +127,8 @@ void flush_file_system(const fs::path& folder) {
 }
 
 TemporaryFile::TemporaryFile(const fs::path& target) : target_(target) {
-  const TemporaryName taken = take_temporary(target, TemporaryKind::file);
-  name_ = taken.path;
+  TemporaryName taken = take_temporary(target, TemporaryKind::file);
+  name_ = std::move(taken.path);
   descriptor_ = taken.descriptor;
   if (::ftruncate(descriptor_, 0) == 0) return;
   const int error = errno;
@@ -161,8 +162,8 @@ void TemporaryFile::commit_unflushed() {
 }
 
 TemporaryFolder::TemporaryFolder(const fs::path& target) : target_(target) {
-  const TemporaryName taken = take_temporary(target, TemporaryKind::folder);
-  name_ = taken.path;
+  TemporaryName taken = take_temporary(target, TemporaryKind::folder);
+  name_ = std::move(taken.path);
   descriptor_ = taken.descriptor;
   std::error_code failed;
   for (fs::directory_iterator entry(name_, failed), end; !failed && entry != end; entry.increment(failed)) {

@@ -140,7 +140,7 @@ private:
 
   void variable(const torch::jit::Var& variable) const {
     static const std::unordered_set<std::string_view> makers{"str", "chr", "bin", "oct", "hex"};
-    const std::string& name = variable.name().name();
+    const std::string name = variable.name().name();
     if (makers.contains(name)) fail(*variable.tree(), name + " is not allowed: " + texts_are_literals);
   }
 
