@@ -4,6 +4,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -100,9 +102,8 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return report("memory: not enough for this request; use a smaller input or fewer rows", failed);
   } catch (const std::filesystem::filesystem_error& error) {
-    return report(
-        error.path1().string() + ": " + error.code().message() + "; check the path and its permissions",
-        failed);
+    const std::string path = error.path1().empty() ? error.what() : error.path1().string();
+    return report(path + ": " + error.code().message() + "; check the path and its permissions", failed);
   } catch (const std::exception& error) {
     if (std::ferror(stdout) != 0) return report_unprinted(); // fmt's message does not name it
     return report(error.what(), failed);

@@ -188,11 +188,6 @@ if(TARGET app_tests)
     ENVIRONMENT_MODIFICATION "DISPLAY=unset:;WAYLAND_DISPLAY=unset:")
 endif()
 
-# Saves sessions as the window does, for tools/interrupt.
-add_executable(session_saver "${CMAKE_SOURCE_DIR}/tests/support/session_saver.cpp")
-target_include_directories(session_saver PRIVATE "${CMAKE_SOURCE_DIR}")
-target_link_libraries(session_saver PRIVATE hydrascope_app imgui hydrascope_warnings)
-
 # Runs the built program as a user would.
 if(TARGET hydrascope)
   hydrascope_test(command_tests commands hydrascope_plain nlohmann_json::nlohmann_json fmt::fmt)
@@ -210,9 +205,13 @@ endif()
 
 # Kills, full disks and read-only ones, a few for everything that writes; tools/interrupt alone is the long run.
 if(TARGET hydrascope AND Python3_FOUND)
+  # Saves sessions as the window does, for tools/interrupt.
+  add_executable(session_saver "${CMAKE_SOURCE_DIR}/tests/support/session_saver.cpp")
+  target_include_directories(session_saver PRIVATE "${CMAKE_SOURCE_DIR}")
+  target_link_libraries(session_saver PRIVATE hydrascope_app imgui hydrascope_warnings)
   add_test(NAME interruptions COMMAND "${CMAKE_SOURCE_DIR}/tools/interrupt" --times 3 --ways kill,step,full,read-only figure-svg
     figure-npy export-folder screenshot sessions download features distil recall from-scratch convert-vit convert-smollm2)
-  set_tests_properties(interruptions PROPERTIES TIMEOUT 900 ENVIRONMENT "HYDRASCOPE_PROGRAM=$<TARGET_FILE:hydrascope>")
+  set_tests_properties(interruptions PROPERTIES TIMEOUT 900 RUN_SERIAL ON ENVIRONMENT "HYDRASCOPE_PROGRAM=$<TARGET_FILE:hydrascope>")
 endif()
 
 # What runs by itself on the first machine with a GPU, at its smallest sizes.

@@ -16,6 +16,7 @@
 #include "engine/base/error.h"
 #include "engine/base/json_depth.h"
 #include "engine/base/paths.h"
+#include "engine/base/safetensors.h"
 #include "engine/base/version.h"
 
 namespace hydrascope::app {
@@ -43,10 +44,10 @@ std::filesystem::path curve_file(const RecallFiles& files, const KernelSpec& ker
 ordered_json read_results(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file)) return ordered_json::array();
   const std::string text = read_text_file(file);
-  ordered_json list = ordered_json::parse(text, nullptr, false);
+  ordered_json list;
+  if (!is_nested_too_deep(text)) list = ordered_json::parse(text, nullptr, false);
   const bool ours =
-      !is_nested_too_deep(text) && list.is_array() &&
-      std::ranges::all_of(list, [](const ordered_json& entry) {
+      list.is_array() && std::ranges::all_of(list, [](const ordered_json& entry) {
         return entry.is_object() && entry.contains("configuration") && entry["configuration"].is_string();
       });
   if (!ours) throw ForeignFile(file.string(), "is no list that recall wrote", "leave out --resume");
@@ -58,6 +59,18 @@ const ordered_json* find(const ordered_json& list, const std::string& configurat
   const auto found = std::ranges::find_if(
       list, [&](const ordered_json& entry) { return entry["configuration"] == configuration; });
   return found == list.end() ? nullptr : &*found;
+}
+
+bool belongs_to(const std::filesystem::path& checkpoint, const std::string& configuration) {
+  std::error_code none;
+  if (!std::filesystem::exists(checkpoint, none)) return false;
+  try {
+    const SafetensorsFile file = SafetensorsFile::open(checkpoint);
+    const auto found = file.metadata().find("configuration");
+    return found != file.metadata().end() && found->second == configuration;
+  } catch (const Error&) {
+    return false; // not a checkpoint
+  }
 }
 
 // The list so far, and after it what an earlier run had: it must survive an end before this run reaches it.
@@ -97,15 +110,18 @@ ordered_json recall_kernels(RecallRequest request, const std::vector<KernelSpec>
   ordered_json list = ordered_json::array();
   for (const KernelSpec& kernel : kernels) {
     request.kernel = kernel;
-    if (const ordered_json* const known = find(earlier, recall_configuration(request))) {
-      list.push_back(*known);
-      continue;
-    }
     std::filesystem::path checkpoint;
+    std::error_code stays;
     if (!files.results.empty()) {
       request.settings.output = files.results.string() + "." + file_name(kernel);
       checkpoint = checkpoint_path(request.settings.output);
       request.settings.resume = files.resume && std::filesystem::exists(checkpoint);
+    }
+    if (const ordered_json* const known = find(earlier, recall_configuration(request))) {
+      list.push_back(*known);
+      // Left where it was killed after writing the list.
+      if (belongs_to(checkpoint, recall_configuration(request))) std::filesystem::remove(checkpoint, stays);
+      continue;
     }
     RecallOutcome outcome;
     {
@@ -121,7 +137,7 @@ ordered_json recall_kernels(RecallRequest request, const std::vector<KernelSpec>
     list.push_back(recall_json(kernel, outcome));
     if (files.results.empty()) continue;
     write_file_atomically(files.results, with_later(list, earlier).dump(2) + "\n");
-    std::filesystem::remove(checkpoint);
+    std::filesystem::remove(checkpoint, stays);
   }
   return list;
 }

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* lock_name = "lock";
 
-// The lock of a process's folder, which ends with the process; nullopt while it has it.
+// The lock of a process's folder, which ends with the process; nullopt as long as that process lives.
 std::optional<ItemLock> take_lock(const fs::path& folder) {
   return ItemLock::take(folder / lock_name, 0, "make the folder writable");
 }
@@ -33,7 +33,7 @@ void remove_left_folders(const fs::path& parent) {
     try {
       if (const std::optional<ItemLock> left = take_lock(folder)) fs::remove_all(folder, failure);
     } catch (const Error&) {
-      continue; // without locks its owner cannot be told
+      continue; // without locks its owner cannot be determined
     }
   }
 }

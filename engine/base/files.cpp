@@ -36,7 +36,7 @@ struct Guard {
 };
 // Global because a signal handler has no other way to them; a fixed number because it must not allocate.
 constinit std::array<Guard, 4096> guards;
-constinit std::atomic<bool> one_lost{false};
+constinit std::atomic<int> lost_mappings{0};
 static_assert(std::atomic<std::uintptr_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 struct sigaction previous_action {};
 
@@ -44,13 +44,15 @@ struct sigaction previous_action {};
 // if it has another cause.
 void on_bus_error(const int signal, siginfo_t* const info, void* const context) {
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  const bool has_address = info->si_code > 0; // the kernel's, not kill()'s
   for (Guard& guard : guards) {
+    if (!has_address) break;
     const std::uintptr_t begin = guard.begin.load();
     const std::size_t size = guard.size.load();
     if (begin == 0 || address < begin || address - begin >= size) continue;
+    if (guard.begin.load() != begin) continue; // another mapping has taken this place meanwhile
     const int problem = errno;
-    guard.lost = true;
-    one_lost = true;
+    if (!guard.lost.exchange(true)) ++lost_mappings;
     const bool replaced = ::mmap(reinterpret_cast<void*>(begin), size, PROT_READ,
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
     errno = problem;
@@ -73,7 +75,6 @@ int guard_mapping(void* const address, const std::size_t size) {
   for (std::size_t i = 0; i < guards.size(); ++i) {
     std::uintptr_t free = 0;
     if (!guards[i].begin.compare_exchange_strong(free, reinterpret_cast<std::uintptr_t>(address))) continue;
-    guards[i].lost = false;
     guards[i].size = size;
     return static_cast<int>(i);
   }
@@ -108,6 +109,7 @@ FileMapping::FileMapping(const std::filesystem::path& file) : file_(file) {
 FileMapping::~FileMapping() {
   if (guard_ >= 0) {
     Guard& guard = guards[static_cast<std::size_t>(guard_)];
+    if (guard.lost.exchange(false)) --lost_mappings;
     guard.size = 0;
     guard.begin = 0;
   }
@@ -128,7 +130,7 @@ void FileMapping::require() const {
                 "put the file back and try again");
 }
 
-bool any_mapping_lost() { return one_lost; }
+bool any_mapping_lost() { return lost_mappings > 0; }
 
 void release_pages(const std::span<const std::byte> mapped) {
   static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));

@@ -35,7 +35,7 @@ private:
   int guard_ = -1; // its place among the guarded mappings
 };
 
-// Whether any mapping of this process has been lost so far.
+// Whether any mapping that this process has now is lost.
 bool any_mapping_lost();
 
 // Frees the memory of bytes of a FileMapping: the next access reads them from the file again. Other memory

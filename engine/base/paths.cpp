@@ -32,12 +32,25 @@ fs::path user_folder(const char* variable, const char* below_home) {
   return (home.empty() ? fs::temp_directory_path() : fs::path(home) / below_home) / "hydrascope";
 }
 
-// A device or a pipe, such as /dev/stdout, is written to; a file there would take its place.
+// Whether the path, or what it is a link to, is a name that the system gives to an open file, as /dev/stdout.
+bool names_open_file(fs::path file) {
+  std::error_code none;
+  constexpr int most_links = 8;
+  for (int i = 0; i < most_links; ++i) {
+    const std::string name = file.string();
+    if (name.starts_with("/dev/") || name.starts_with("/proc/")) return true;
+    if (!fs::is_symlink(fs::symlink_status(file, none))) return false;
+    file = file.parent_path() / fs::read_symlink(file, none);
+  }
+  return false;
+}
+
+// A device or a pipe is written to, /dev/stdout as well where it is a file; a new file would take its place.
 bool write_to_device(const fs::path& file, const std::span<const std::string_view> pieces) {
   std::error_code none;
   const fs::file_status status = fs::status(file, none);
   if (fs::is_directory(status)) throw Error(file.string(), "is a folder", "name a file");
-  if (!fs::exists(status) || fs::is_regular_file(status)) return false;
+  if (!fs::exists(status) || (fs::is_regular_file(status) && !names_open_file(file))) return false;
   std::ofstream stream(file, std::ios::binary);
   for (const std::string_view piece : pieces)
     stream.write(piece.data(), static_cast<std::streamsize>(piece.size()));

@@ -30,21 +30,43 @@ struct TemporaryName {
   int descriptor = -1; // which holds the lock
 };
 
-// Whether the name still stands for what was opened, and for nothing that others could write into.
-bool is_own(const fs::path& name, const int descriptor, const TemporaryKind kind) {
+struct Opened {
+  int descriptor = -1;
+  bool is_new = false;
+};
+
+// Whether the name still stands for what was opened.
+bool is_named(const fs::path& name, const int descriptor) {
   struct stat opened {
   }, named{};
-  if (::fstat(descriptor, &opened) != 0 || ::lstat(name.c_str(), &named) != 0) return false;
-  return opened.st_ino == named.st_ino && opened.st_dev == named.st_dev && opened.st_uid == ::geteuid() &&
+  return ::fstat(descriptor, &opened) == 0 && ::lstat(name.c_str(), &named) == 0 &&
+         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+// Whether what a killed process left is nothing that others could write into.
+bool is_own(const int descriptor, const TemporaryKind kind) {
+  struct stat opened {};
+  return ::fstat(descriptor, &opened) == 0 && opened.st_uid == ::geteuid() &&
          (kind == TemporaryKind::folder || (S_ISREG(opened.st_mode) && opened.st_nlink == 1));
 }
 
-int open_temporary(const fs::path& name, const TemporaryKind kind) {
+Opened open_temporary(const fs::path& name, const TemporaryKind kind) {
   constexpr int common = O_CLOEXEC | O_NOFOLLOW;
+  if (kind == TemporaryKind::file) {
+    const int made = ::open(name.c_str(), common | O_WRONLY | O_CREAT | O_EXCL, 0666);
+    if (made >= 0 || errno != EEXIST) return {made, made >= 0};
+    return {::open(name.c_str(), common | O_WRONLY | O_NONBLOCK), false};
+  }
+  const bool is_new = ::mkdir(name.c_str(), 0777) == 0;
+  if (!is_new && errno != EEXIST) return {};
+  return {::open(name.c_str(), common | O_RDONLY | O_DIRECTORY), is_new};
+}
+
+void remove_temporary(const fs::path& name, const TemporaryKind kind) {
   if (kind == TemporaryKind::file)
-    return ::open(name.c_str(), common | O_WRONLY | O_CREAT | O_NONBLOCK, 0666);
-  if (::mkdir(name.c_str(), 0777) != 0 && errno != EEXIST) return -1;
-  return ::open(name.c_str(), common | O_RDONLY | O_DIRECTORY);
+    ::unlink(name.c_str());
+  else
+    ::rmdir(name.c_str());
 }
 
 // For file systems without locks.
@@ -60,21 +82,25 @@ TemporaryName unique_name(const fs::path& target, const TemporaryKind kind) {
   return {name, descriptor};
 }
 
-// One attempt; nullopt if another process has the name. Allocates nothing once the file is there, which nobody
-// would remove if memory ran out.
+// One attempt; nullopt if another process has the name. Allocates nothing once the file is there, which
+// nobody would remove if memory ran out.
 std::optional<TemporaryName> take_temporary(const fs::path& target, fs::path name, const TemporaryKind kind) {
-  const int descriptor = open_temporary(name, kind);
+  const auto [descriptor, is_new] = open_temporary(name, kind);
   if (descriptor < 0) {
     const int error = errno;
+    if (is_new) remove_temporary(name, kind);
     struct stat status {};
     if (::lstat(name.c_str(), &status) == 0) return std::nullopt; // another user's
     fail_to_replace(target, error);
   }
   const bool locked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
   const int error = errno;
-  if (locked && is_own(name, descriptor, kind)) return TemporaryName{std::move(name), descriptor};
+  if (locked && is_named(name, descriptor) && (is_new || is_own(descriptor, kind)))
+    return TemporaryName{std::move(name), descriptor};
+  const bool taken = locked || error == EWOULDBLOCK || error == EINTR;
+  if (is_new && !taken) remove_temporary(name, kind); // no locks here
   ::close(descriptor);
-  if (locked || error == EWOULDBLOCK || error == EINTR) return std::nullopt;
+  if (taken) return std::nullopt;
   return unique_name(target, kind);
 }
 

@@ -1,6 +1,6 @@
 // Writing without half-written files: temporary files and folders beside what they will replace. Their names
-// are fixed, so that the next writing of the same target removes what a killed process left; locks tell this
-// from what another process is writing.
+// are fixed, so that the next writing of the same target takes the place of what a killed process left; locks
+// tell this from what another process is writing.
 #pragma once
 
 #include <filesystem>

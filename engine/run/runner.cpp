@@ -321,6 +321,8 @@ std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, cons
     throw Error("run", "out of memory", "use a smaller --image-size or ask for fewer tensors");
   } catch (const std::runtime_error&) { // an Error, Cancelled
     throw;
+  } catch (const std::logic_error&) { // of the program
+    throw;
   } catch (const std::exception& error) { // oneDNN's, which says no more when memory runs out
     throw Error("run", error.what(), "use a smaller --image-size or ask for fewer tensors");
   }

@@ -1,25 +1,18 @@
 // A model that is loaded and dropped a thousand times leaves no memory behind.
 #include <cstddef>
-#include <cstdint>
 
 #include <gtest/gtest.h>
-#include <jemalloc/jemalloc.h>
 
 #include "engine/models/transformer/model.h"
 #include "engine/run/run.h"
 #include "engine/run/runner.h"
+#include "tests/support/bytes_in_use.h"
 #include "tests/support/checkout.h"
 
 namespace hydrascope {
 namespace {
 
-std::size_t bytes_in_use() {
-  std::uint64_t epoch = 1;
-  std::size_t bytes = 0, size = sizeof bytes;
-  mallctl("epoch", nullptr, nullptr, &epoch, sizeof epoch); // the numbers are those of the last epoch
-  mallctl("stats.allocated", &bytes, &size, nullptr, 0);
-  return bytes;
-}
+using test::bytes_in_use;
 
 TEST(Loads, LeaveNoMemoryBehind) {
   const auto load_and_run = [](const char* const model, const RunInput& input) {

@@ -8,8 +8,8 @@
 #include <functional>
 #include <map>
 #include <new>
-#include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -40,13 +40,12 @@ namespace fs = std::filesystem;
 using test::FailingAllocation;
 
 struct Progress { // shared with the child
-  std::int64_t next = 0;
+  std::int64_t next = 0, refused = 0;
   char wrong[400] = {};
 };
 
-// What a task leaves: nothing if all is well.
 using Task = std::function<void()>;
-using Check = std::function<std::string()>;
+using Check = std::function<std::string()>; // what is wrong after a task; empty if nothing is
 
 struct Outcome {
   std::int64_t allocations = 0, tried = 0, refused = 0;
@@ -61,8 +60,10 @@ void child(Progress& progress, const std::int64_t end, const std::int64_t step, 
     try {
       const FailingAllocation failing(number);
       task();
-    } catch (const Error&) { // the message of it
+    } catch (const Error&) { // with a message
+      ++progress.refused;
     } catch (const std::bad_alloc&) {
+      ++progress.refused;
     } catch (const std::exception& error) {
       wrong = fmt::format("throws {}", error.what());
     }
@@ -94,6 +95,7 @@ Outcome fail_everywhere(const Task& task, const Check& check) {
     progress.next = begin;
     const std::int64_t end = std::min(outcome.allocations, begin + 100 * step);
     const pid_t process = fork();
+    if (process < 0) throw std::runtime_error("fork failed");
     if (process == 0) child(progress, end, step, task, check);
     int status = 0;
     waitpid(process, &status, 0);
@@ -107,13 +109,15 @@ Outcome fail_everywhere(const Task& task, const Check& check) {
     outcome.tried += (progress.next - begin) / step;
     begin = progress.next;
   }
+  outcome.refused = progress.refused;
   munmap(memory, sizeof(Progress));
   return outcome;
 }
 
 void expect_good(const Outcome& outcome) {
-  fmt::print("{} of {} allocations tried\n", outcome.tried, outcome.allocations);
+  fmt::print("{} of {} allocations tried, {} refused\n", outcome.tried, outcome.allocations, outcome.refused);
   EXPECT_GT(outcome.tried, 30);
+  EXPECT_GT(outcome.refused, outcome.tried / 10);
   EXPECT_TRUE(outcome.wrong.empty()) << fmt::format("{}", fmt::join(outcome.wrong, "\n"));
 }
 

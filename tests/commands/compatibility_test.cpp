@@ -19,7 +19,8 @@ const fs::path kept_folder = golden_folder / "compatibility";
 class Compatible : public ProgramTest {
 protected:
   // Figures name their inputs relative to the checkout.
-  static void SetUpTestSuite() { fs::current_path(source_folder()); }
+  Compatible() : before_(fs::current_path()) { fs::current_path(source_folder()); }
+  ~Compatible() override { fs::current_path(before_); }
 
   json answer(const std::string& arguments) const {
     const Outcome outcome = hydrascope(arguments + " --json");
@@ -72,6 +73,9 @@ protected:
       if (entry.path().extension() == ending) all.insert(names_in(entry.path()));
     return all;
   }
+
+private:
+  fs::path before_; // the other tests' folder
 };
 
 // Each with a value that it alone gives: the most probable class or token, or the number.

@@ -107,6 +107,7 @@ TEST_F(NetworkUse, AMissingModelIsNotFetched) {
   std::system(fmt::format("{} '{}' run --model org/tiny --text cat >/dev/null 2>'{}'", tracer(),
                           program().string(), at("errors.txt"))
                   .c_str());
+  EXPECT_TRUE(fs::exists(at("trace.txt")));
   EXPECT_THAT(bytes_of(at("errors.txt")), HasSubstr("hydrascope fetch org/tiny"));
   EXPECT_THAT(outward(), IsEmpty());
 }

@@ -129,9 +129,10 @@ TEST_F(FileMappings, AreLostOnThreadsToo) {
 TEST_F(FileMappings, LeaveOtherBusErrorsAlone) {
   const FileMapping mapping(file_); // with it the handler is there
   const int descriptor = open(file_.c_str(), O_RDONLY);
-  const auto* const bytes =
-      static_cast<const volatile char*>(mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0));
+  void* const address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   close(descriptor);
+  ASSERT_NE(address, MAP_FAILED);
+  const auto* const bytes = static_cast<const volatile char*>(address);
   std::filesystem::resize_file(file_, 0);
   const pid_t child = fork();
   if (child == 0) _exit(bytes[0]);

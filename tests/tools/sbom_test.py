@@ -48,6 +48,7 @@ class Reading(unittest.TestCase):
                                                          "MODEL_TEXT": ["text 1 cd"]})
 
 
+@unittest.skipIf(os.environ.get("Torch_DIR"), "a LibTorch of one's own has no row")
 @unittest.skipUnless(PROGRAM.exists() and shutil.which("dpkg-query"), f"needs {PROGRAM}, on Debian")
 class BuiltProgram(unittest.TestCase):
     """A checkout with copies of what the tool reads, and the real program."""

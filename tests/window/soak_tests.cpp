@@ -1,4 +1,4 @@
-// A day at the window: actions in random order, with pictures, sentences, captures, models, trainings,
+// Hours at the window: actions in random order, with pictures, sentences, captures, models, trainings,
 // writing and files among them. HYDRASCOPE_SOAK=20000 makes it long: then memory must stop growing.
 #include <array>
 #include <cstdlib>
@@ -7,13 +7,13 @@
 #include <random>
 
 #include <fmt/format.h>
-#include <jemalloc/jemalloc.h>
 #include <nlohmann/json.hpp>
 
 #include "app/document/edits.h"
 #include "app/document/session.h"
 #include "app/document/session_edits.h"
 #include "engine/figures/figure.h"
+#include "tests/support/bytes_in_use.h"
 #include "tests/support/checkout.h"
 #include "tests/window/training_toy.h"
 
@@ -28,32 +28,30 @@ int number_of_actions() {
   return wanted == nullptr ? 300 : std::atoi(wanted);
 }
 
-// What the program holds, without what its allocator keeps beside that.
-double megabytes_in_use() {
-  std::uint64_t epoch = 1;
-  std::size_t bytes = 0, size = sizeof bytes;
-  mallctl("epoch", nullptr, nullptr, &epoch, sizeof epoch); // the numbers are those of the last epoch
-  mallctl("stats.allocated", &bytes, &size, nullptr, 0);
-  return static_cast<double>(bytes) / 1e6;
-}
+double megabytes_in_use() { return static_cast<double>(test::bytes_in_use()) / 1e6; }
 
 // Everything that a user can do without a dialog, a clipboard or minutes of computing.
 bool takes_part(const std::string& id) {
-  for (const char* const left_out :
-       {"file.quit", "file.open", "file.save_session", "file.reopen_last", "file.export", "file.copy",
-        "file.paste", "model.adapters.open", "training.start", "training.resume", "model.device", "file.get_model"})
+  for (const char* const left_out : {"file.quit", "file.open", "file.save_session", "file.reopen_last",
+                                     "file.export", "file.copy", "file.paste", "model.adapters.open",
+                                     "training.start", "training.resume", "model.device", "file.get_model"})
     if (id.starts_with(left_out)) return false;
   return true;
 }
 
-class Day {
+// A message that a user would get, too: a capture has no inputs of layers, which some kernels need.
+bool is_expected(const std::string& error) {
+  return error.find("it needs the layer's own input x") != std::string::npos;
+}
+
+class RandomActions {
   template <typename Values>
   const auto& one_of(const Values& values) {
     return values[random_() % values.size()];
   }
 
 public:
-  explicit Day(ImGuiTestContext* context) : context_(context), toy_(context) {
+  explicit RandomActions(ImGuiTestContext* context) : context_(context), toy_(context) {
     for (const Action& action : application().actions())
       if (takes_part(action.id)) actions_.push_back(action.id);
     for (const char* const name : {"vit", "bert"})
@@ -139,16 +137,18 @@ double mean(const std::vector<double>& values, const std::size_t begin, const st
          static_cast<double>(end - begin);
 }
 
-void long_day(ImGuiTestContext* context) {
+void random_actions_for_long(ImGuiTestContext* context) {
   start_over(context);
   const int actions = number_of_actions();
   constexpr int sampled_every = 20;
   std::vector<double> megabytes;
   {
-    Day day(context);
+    RandomActions random(context);
     for (int i = 0; i < actions; ++i) {
-      day.step();
+      random.step();
       context->Yield();
+      if (is_expected(last_error()))
+        for (std::size_t at = editor().messages().size(); at-- > 0;) editor().dismiss_message(at);
       IM_CHECK_STR_EQ(last_error().c_str(), "");
       if (i % sampled_every == 0) megabytes.push_back(megabytes_in_use());
       if ((i + 1) % 1000 == 0)
@@ -171,7 +171,7 @@ void long_day(ImGuiTestContext* context) {
 } // namespace
 
 void register_soak_tests(ImGuiTestEngine* engine) {
-  IM_REGISTER_TEST(engine, "soak", "long_day")->TestFunc = long_day;
+  IM_REGISTER_TEST(engine, "soak", "random_actions")->TestFunc = random_actions_for_long;
 }
 
 } // namespace hydrascope::app::window_tests

@@ -370,6 +370,8 @@ class Recall(Training):
     def check_whole(self):
         if self.results() != self.whole:
             raise Broken("another list than that of an uninterrupted run")
+        if left := list(self.out.glob("*.checkpoint")):
+            raise Broken(f"{left[0].name} is left over")
 
 
 CASES = {f"figure-{ending}": Figure for ending in ("svg", "pdf", "png", "csv", "json", "npy")} | {

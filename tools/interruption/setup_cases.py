@@ -117,7 +117,7 @@ class SetUp(Case):
     """tools/setup of a small checkout, whose archives pip finds in a folder."""
     continues = True
     steps = False
-    message = r"error: set-up is not complete, reasons above; .* call tools/setup again, with more room if .* in /.* are too few"
+    message = r"error: set-up is not complete, reasons above; free in /.*: .*; what did arrive is kept: call tools/setup again"
     kept = ("lock", ".log")
 
     def prepare(self):

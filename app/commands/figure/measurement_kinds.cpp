@@ -102,9 +102,8 @@ LinesPanel::Line read_curve(const std::filesystem::path& file) {
 std::vector<json> read_records(const std::filesystem::path& file, const std::vector<std::string>& numbers,
                                const std::string& remedy) {
   const std::string text = read_text_file(file);
-  const json list = json::parse(text, nullptr, false);
-  if (!list.is_array() || list.empty() || is_nested_too_deep(text))
-    throw ForeignFile(file.string(), "is no JSON list", remedy);
+  const json list = is_nested_too_deep(text) ? json() : json::parse(text, nullptr, false);
+  if (!list.is_array() || list.empty()) throw ForeignFile(file.string(), "is no JSON list", remedy);
   std::vector<json> records;
   for (const json& record : list) {
     if (!record.is_object() || !record.contains("kernel") || !record["kernel"].is_string())

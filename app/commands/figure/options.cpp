@@ -45,7 +45,7 @@ void add_view_options(CLI::App& command, FigureOptions& options) {
       .add_option("--interpolation", options.interpolation,
                   "focus: between patches nearest, bilinear or bicubic (Catmull-Rom)")
       ->capture_default_str();
-  // What figures of the first day name in their metadata.
+  // What figures of the first version name in their metadata.
   command.add_flag_callback("--smooth", [&options] { options.interpolation = "bilinear"; })->group("");
   command
       .add_option("--overlay", options.overlay,

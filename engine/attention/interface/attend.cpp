@@ -21,6 +21,7 @@
 #include "engine/attention/interface/kernel.h"
 #include "engine/attention/interface/tokens.h"
 #include "engine/base/error.h"
+#include "engine/base/files.h"
 #include "engine/base/safetensors.h"
 
 namespace hydrascope {
@@ -214,6 +215,7 @@ AttendReport attend_file(const AttendRequest& request) {
   try {
     const SafetensorsFile file = SafetensorsFile::open(request.input);
     const Results results = attend(request, file);
+    file.mapping()->require();
     std::map<std::string, TensorView> views;
     for (const auto& [name, tensor] : results.tensors) views.emplace(name, view_of(tensor));
     write_safetensors(request.output, views, {{"kernel", request.kernel.text()}});

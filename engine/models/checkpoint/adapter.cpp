@@ -13,6 +13,7 @@
 
 #include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
+#include "engine/base/files.h"
 #include "engine/base/json_depth.h"
 #include "engine/base/paths.h"
 #include "engine/base/safetensors.h"
@@ -294,6 +295,7 @@ std::shared_ptr<const Model> apply_adapter(const std::shared_ptr<const Model>& m
   for (const auto& one : adapter.classes) labels.push_back(one.label);
   try {
     add_updates(*model, file, replacements);
+    file.mapping()->require();
     // The image size of trained maps is that of their training, not a new size for the pictures.
     return model->with_parameters(replacements, labels, adapter.role == "maps" ? 0 : adapter.image_size);
   } catch (const UsageError&) {

@@ -7,6 +7,7 @@
 
 #include "engine/base/capture.h"
 #include "engine/base/error.h"
+#include "engine/base/files.h"
 #include "engine/base/paths.h"
 #include "engine/models/capture/capture_model.h"
 #include "engine/models/checkpoint/adapter_files.h"
@@ -117,7 +118,8 @@ std::shared_ptr<const Model> load_model(const std::filesystem::path& folder) {
                                          : config.family == "bert"
                                              ? make_bert(config, folder, checkpoint)
                                              : make_vision_transformer(config, folder, checkpoint);
-    model->require_files();
+    // Parameters that are converted are copies by now.
+    for (const auto& mapping : checkpoint.mappings) mapping->require();
     return model;
   } catch (const c10::Error& error) {
     throw BrokenFile(folder.string(), error.what_without_backtrace(), "fetch the model's files again");

@@ -221,7 +221,7 @@ private:
 } // namespace
 
 std::shared_ptr<const Model> make_decoder(const ModelConfig& config, TensorMap parameters) {
-  return std::make_shared<Decoder>(config, "decoder", Checkpoint{std::move(parameters), {}});
+  return std::make_shared<Decoder>(config, "decoder", Checkpoint{std::move(parameters), {}, {}});
 }
 
 std::shared_ptr<const Model> make_decoder(const ModelConfig& config, const std::filesystem::path& folder,

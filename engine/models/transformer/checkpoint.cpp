@@ -165,6 +165,7 @@ void add_file(Checkpoint& checkpoint, const fs::path& file) {
     checkpoint.tensors.emplace(name, tensor_of(view, opened));
   }
   checkpoint.files.push_back(file);
+  checkpoint.mappings.push_back(opened.mapping());
 }
 
 std::string how_to_complete(const fs::path& folder) {

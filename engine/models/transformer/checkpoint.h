@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@ using TensorMap = std::map<std::string, at::Tensor>;
 struct Checkpoint {
   TensorMap tensors;                        // views of the mapped files, in the files' own element types
   std::vector<std::filesystem::path> files; // model.safetensors, or the shards in order
+  std::vector<std::shared_ptr<const FileMapping>> mappings; // of the files
 };
 
 // A tensor over the bytes of an open file, which keeps the mapping alive; a copy where the bytes are not

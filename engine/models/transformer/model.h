@@ -158,7 +158,7 @@ public:
                                                        const std::vector<std::string>& labels = {},
                                                        int image_size = 0) const = 0;
   // Throws Error if a file that parameters lie in could not be read to its end: whatever was computed from
-  // them is void. Fast.
+  // them is void. Fast as long as no mapping of the process is lost.
   virtual void require_files() const;
   // sha256 of the base weights' file (computed once, on first use).
   virtual const std::string& hash() const = 0;

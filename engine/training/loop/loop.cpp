@@ -269,10 +269,11 @@ private:
     }
     TrainingOutcome result = outcome(false);
     const auto record = task_.record(state_, state_.best);
-    if (writes()) std::filesystem::remove(live_path(settings_.output));
+    std::error_code stays; // what is left over does not make the training fail
+    if (writes()) std::filesystem::remove(live_path(settings_.output), stays);
     if (record && writes()) {
       result.adapter = write_adapter(settings_.output, trained(), *record);
-      std::filesystem::remove(file_);
+      std::filesystem::remove(file_, stays);
     }
     if (group_ != nullptr) group_->barrier();
     return result;

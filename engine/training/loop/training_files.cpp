@@ -9,6 +9,7 @@
 
 #include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
+#include "engine/base/files.h"
 #include "engine/base/safetensors.h"
 #include "engine/base/temporary.h"
 #include "engine/base/version.h"
@@ -120,6 +121,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& file, const std::string&
     part("best.", result.best_parameters);
     part("moment.", result.moments);
   }
+  contents.mapping()->require();
   return result;
 }
 

@@ -243,7 +243,8 @@ ScratchOutcome train(const ScratchRequest& asked, const TrainingObserver& observ
                 {{"program", fmt::format("hydrascope {}", version)}, {"data_hash", hash_of_data}});
   const fs::path kernel = write_kernel(request, staging.path(), *task, result.training, hash_of_data);
   staging.commit();
-  std::filesystem::remove(checkpoint_path(output));
+  std::error_code stays;
+  std::filesystem::remove(checkpoint_path(output), stays);
   result.folder = output;
   if (!kernel.empty()) result.adapter = output / kernel;
   if (!material.test.empty()) {

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/error.h"
+#include "engine/base/files.h"
 #include "engine/base/safetensors.h"
 #include "engine/models/transformer/checkpoint.h"
 #include "engine/models/transformer/kernel_tensors.h"
@@ -51,6 +52,7 @@ void set_start_maps(const std::filesystem::path& file, const KernelSpec& kernel,
     const KernelParameters found = maps.find(static_cast<int>(layer), from);
     for (const auto& [name, value] : layers[layer]) at::Tensor(value).copy_(found.at(name));
   }
+  adapter.mapping()->require();
 }
 
 } // namespace hydrascope::training
