@@ -50,6 +50,7 @@ void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info) {
   for (Schedule& schedule : scene.schedules) {
     if (schedule.layers.size() != layers) schedule.layers.assign(layers, KernelSpec{});
   }
+  if (scene.model_folder != folder) scene.adapters = {}; // they belong to their model
   scene.model_folder = std::move(folder);
   // The last layer stays the last: it is what is looked at, and replaced, first.
   const bool last = scene.model == nullptr || scene.layer >= scene.model->layers - 1;

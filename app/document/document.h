@@ -108,7 +108,8 @@ std::set<MapKind> shown_maps(const Document& document);
 // The bundled model of this kind, if it is installed.
 void take_bundled_model(Scene& scene, InputKind kind);
 
-// Sets a scene's model. Schedules of another length become softmax; the selection is clamped.
+// Sets a scene's model. Schedules of another length become softmax, the adapters of another model the
+// automatic choice; the selection is clamped.
 void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info);
 
 // The Weights panel's kernel at this position from the left: the chosen one or its default.

@@ -156,6 +156,19 @@ TEST(Edits, ClampTheSelectionToTheModel) {
   EXPECT_EQ(editor.document().scene().head.head, 2);
 }
 
+TEST(Edits, LeaveNoAdaptersOfAnotherModel) {
+  Editor editor;
+  editor.set_initial(small_document());
+  const AdapterChoice chosen{.automatic = false, .files = {"maps-of-bert.safetensors"}};
+  editor.change("Adapters", [&](Document& document) { document.scene().adapters = chosen; });
+  ASSERT_TRUE(open_model(editor, golden_model("bert").string())); // it is open already
+  EXPECT_EQ(editor.document().scene().adapters, chosen);
+  ASSERT_TRUE(open_model(editor, golden_decoder().string()));
+  EXPECT_EQ(editor.document().scene().adapters, AdapterChoice());
+  editor.undo();
+  EXPECT_EQ(editor.document().scene().adapters, chosen);
+}
+
 TEST(Edits, NeverRemoveTheLastHeadMapOrComparedKernel) {
   Editor editor;
   editor.set_initial(small_document());
