@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -26,35 +27,36 @@ namespace {
   throw Error(file.string(), std::string("cannot be locked (") + std::strerror(problem) + ")", remedy);
 }
 
-// ---- Pages of mapped files that cannot be read: the kernel sends SIGBUS to the thread that touches one
-// ------------
+// Pages of mapped files that cannot be read: the kernel sends SIGBUS to the thread that touches one.
 
 struct Guard {
-  std::atomic<std::uintptr_t> begin{0}; // 0: free
-  std::atomic<std::size_t> size{0};     // 0 while it is free: matches no address
+  std::atomic<std::byte*> begin{nullptr}; // null: free
+  std::atomic<std::size_t> size{0};       // 0 while it is free: matches no address
   std::atomic<bool> lost{false};
 };
+static_assert(std::atomic<std::byte*>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 // Global because a signal handler has no other way to them; a fixed number because it must not allocate.
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
 constinit std::array<Guard, 4096> guards;
 constinit std::atomic<int> lost_mappings{0};
-static_assert(std::atomic<std::uintptr_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 struct sigaction previous_action {};
+// NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
 // Puts zeros where the file was, so that the thread goes on, and marks the mapping. The signal is passed on
 // if it has another cause.
 void on_bus_error(const int signal, siginfo_t* const info, void* const context) {
-  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  const auto* const address = static_cast<const std::byte*>(info->si_addr);
   const bool has_address = info->si_code > 0; // the kernel's, not kill()'s
   for (Guard& guard : guards) {
     if (!has_address) break;
-    const std::uintptr_t begin = guard.begin.load();
+    std::byte* const begin = guard.begin.load();
     const std::size_t size = guard.size.load();
-    if (begin == 0 || address < begin || address - begin >= size) continue;
+    if (begin == nullptr || std::less<>()(address, begin) || !std::less<>()(address, begin + size)) continue;
     if (guard.begin.load() != begin) continue; // another mapping has taken this place meanwhile
     const int problem = errno;
     if (!guard.lost.exchange(true)) ++lost_mappings;
-    const bool replaced = ::mmap(reinterpret_cast<void*>(begin), size, PROT_READ,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+    const bool replaced =
+        ::mmap(begin, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
     errno = problem;
     if (replaced) return;
   }
@@ -73,8 +75,8 @@ int guard_mapping(void* const address, const std::size_t size) {
   }();
   if (!installed) return -1;
   for (std::size_t i = 0; i < guards.size(); ++i) {
-    std::uintptr_t free = 0;
-    if (!guards[i].begin.compare_exchange_strong(free, reinterpret_cast<std::uintptr_t>(address))) continue;
+    std::byte* free = nullptr;
+    if (!guards[i].begin.compare_exchange_strong(free, static_cast<std::byte*>(address))) continue;
     guards[i].size = size;
     return static_cast<int>(i);
   }
@@ -111,7 +113,7 @@ FileMapping::~FileMapping() {
     Guard& guard = guards[static_cast<std::size_t>(guard_)];
     if (guard.lost.exchange(false)) --lost_mappings;
     guard.size = 0;
-    guard.begin = 0;
+    guard.begin = nullptr;
   }
   if (size_ > 0) ::munmap(address_, size_);
 }

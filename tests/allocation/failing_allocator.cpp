@@ -38,7 +38,10 @@ bool is_fatal_elsewhere(const void* const caller) {
 }
 
 bool fails(const void* const caller) {
-  if (counted < 0 || counted++ != failing) return false;
+  if (counted < 0) return false;
+  const bool chosen = counted == failing;
+  ++counted;
+  if (!chosen) return false;
   counted = -1; // what looks at the caller may allocate
   const bool fatal = is_fatal_elsewhere(caller);
   counted = failing + 1;
@@ -72,6 +75,7 @@ std::int64_t FailingAllocation::allocations() const { return counted; }
 } // namespace hydrascope::test
 
 // Those of jemalloc's functions that allocate; free() and operator delete are its own.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
 extern "C" {
 void* malloc(const std::size_t size) { return allocate(size, 0, __builtin_return_address(0)); }
 void* calloc(const std::size_t count, const std::size_t size) {
@@ -100,6 +104,7 @@ void* memalign(const std::size_t alignment, const std::size_t size) {
   return allocate(size, aligned(alignment), __builtin_return_address(0));
 }
 }
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 
 void* operator new(const std::size_t size) { return allocate_or_throw(size, 0, __builtin_return_address(0)); }
 void* operator new[](const std::size_t size) {

@@ -12,6 +12,7 @@
 #include "app/document/edits.h"
 #include "app/document/session.h"
 #include "app/document/session_edits.h"
+#include "engine/base/text.h"
 #include "engine/figures/figure.h"
 #include "tests/support/bytes_in_use.h"
 #include "tests/support/checkout.h"
@@ -25,7 +26,7 @@ namespace fs = std::filesystem;
 
 int number_of_actions() {
   const char* const wanted = std::getenv("HYDRASCOPE_SOAK");
-  return wanted == nullptr ? 300 : std::atoi(wanted);
+  return wanted == nullptr ? 300 : whole_number(wanted).value_or(0);
 }
 
 double megabytes_in_use() { return static_cast<double>(test::bytes_in_use()) / 1e6; }
@@ -94,6 +95,7 @@ private:
     open_text(editor(), "a b c d e");
     open_model(editor(), (toy_.folder / "toy-bert").string());
     settle(context_);
+    if (document().kind != InputKind::text) return; // a picture that was being read has arrived
     editor().training_form.kind = TrainingKind::distill;
     TrainingPlan& plan = training_plan();
     plan.set("data", toy_.text.string());
