@@ -1,9 +1,20 @@
 #include "app/document/editor.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace hydrascope::app {
+
+std::size_t Editor::add_session(SessionFile session) {
+  std::set<std::size_t> in_use;
+  history_.each([&](const Document& document) { in_use.insert(document.session); });
+  // Each holds the pictures of its file, as read.
+  for (std::size_t i = 0; i < sessions_.size(); ++i)
+    if (!in_use.contains(i)) sessions_[i].saved.reset();
+  sessions_.push_back(std::move(session));
+  return sessions_.size() - 1;
+}
 
 void Editor::change(std::string label, const std::function<void(Document&)>& edit,
                     const std::string& gesture) {

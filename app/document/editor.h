@@ -190,10 +190,8 @@ public:
   // The one of the document. There is always one.
   const SessionFile& session() const { return sessions_[document().session]; }
   SessionFile& session_of(const Document& document) { return sessions_[document.session]; }
-  std::size_t add_session(SessionFile session) {
-    sessions_.push_back(std::move(session));
-    return sessions_.size() - 1;
-  }
+  // Drops what was saved in sessions that neither the document nor an undo step belongs to.
+  std::size_t add_session(SessionFile session);
   std::optional<IncompleteSession> incomplete_session;
   // Hashes of the models' weights according to the session or to runs.
   ModelHashes model_hashes;

@@ -26,6 +26,14 @@ public:
   // Sets the document and removes all steps.
   void replace(Document document);
 
+  // Calls use(document) for the present document and those of all steps.
+  template <typename Use>
+  void each(const Use& use) const {
+    use(present_);
+    for (const Step& step : past_) use(step.document);
+    for (const Step& step : future_) use(step.document);
+  }
+
   bool can_undo() const { return !past_.empty(); }
   bool can_redo() const { return !future_.empty(); }
   std::string undo_label() const { return can_undo() ? past_.back().label : std::string(); }

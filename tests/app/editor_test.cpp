@@ -146,6 +146,26 @@ TEST(Editor, UndoReturnsToThePreviousSessionAndItsFile) {
   EXPECT_FALSE(session_changed(editor));
 }
 
+TEST(Editor, KeepsWhatWasSavedOfSessionsThatUndoReaches) {
+  Editor editor;
+  editor.set_initial(small_document());
+  const auto open = [&](const char* const file) {
+    Document document = editor.document();
+    document.session = editor.add_session({.file = file, .saved = document, .lesson = std::nullopt});
+    editor.change("Open", [&](Document& present) { present = document; });
+    return document;
+  };
+  const Document first = open("first.json"), second = open("second.json");
+  EXPECT_TRUE(editor.session_of(first).saved.has_value());
+  Document fresh = small_document(); // removes all steps
+  fresh.session = editor.add_session({});
+  editor.set_initial(fresh);
+  editor.add_session({});
+  EXPECT_FALSE(editor.session_of(first).saved.has_value());
+  EXPECT_FALSE(editor.session_of(second).saved.has_value());
+  EXPECT_EQ(editor.session_of(second).file, "second.json");
+}
+
 TEST(Edits, ClampTheSelectionToTheModel) {
   Editor editor;
   editor.set_initial(small_document()); // two layers, three heads

@@ -105,6 +105,7 @@ TEST(ModelStore, AFileThatVanishesWhileItIsMappedIsAnError) {
   RunRequest request;
   request.model_folder = model;
   request.input = TextInput{"the cat sat on a mat", std::nullopt};
+  request.execution.device = "cpu"; // elsewhere the parameters are copies
   const auto whole = runner.run(request);
 
   const std::string bytes = read_text_file(weights);
