@@ -53,13 +53,20 @@ bool is_own(const int descriptor, const TemporaryKind kind) {
 Opened open_temporary(const fs::path& name, const TemporaryKind kind) {
   constexpr int common = O_CLOEXEC | O_NOFOLLOW;
   if (kind == TemporaryKind::file) {
-    const int made = ::open(name.c_str(), common | O_WRONLY | O_CREAT | O_EXCL, 0666);
-    if (made >= 0 || errno != EEXIST) return {made, made >= 0};
-    return {::open(name.c_str(), common | O_WRONLY | O_NONBLOCK), false};
+    for (;;) {
+      const int made = ::open(name.c_str(), common | O_WRONLY | O_CREAT | O_EXCL, 0666);
+      if (made >= 0 || errno != EEXIST) return {made, made >= 0};
+      const int found = ::open(name.c_str(), common | O_WRONLY | O_NONBLOCK);
+      if (found >= 0 || errno != ENOENT) return {found, false};
+      // Another writer has given it its name between the two.
+    }
   }
-  const bool is_new = ::mkdir(name.c_str(), 0777) == 0;
-  if (!is_new && errno != EEXIST) return {};
-  return {::open(name.c_str(), common | O_RDONLY | O_DIRECTORY), is_new};
+  for (;;) {
+    const bool is_new = ::mkdir(name.c_str(), 0777) == 0;
+    if (!is_new && errno != EEXIST) return {};
+    const int found = ::open(name.c_str(), common | O_RDONLY | O_DIRECTORY);
+    if (found >= 0 || errno != ENOENT) return {found, is_new};
+  }
 }
 
 void remove_temporary(const fs::path& name, const TemporaryKind kind) {
