@@ -43,9 +43,7 @@ std::filesystem::path curve_file(const RecallFiles& files, const KernelSpec& ker
 
 ordered_json read_results(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file)) return ordered_json::array();
-  const std::string text = read_text_file(file);
-  ordered_json list;
-  if (!is_nested_too_deep(text)) list = ordered_json::parse(text, nullptr, false);
+  auto list = parse_json<ordered_json>(read_text_file(file));
   const bool ours =
       list.is_array() && std::ranges::all_of(list, [](const ordered_json& entry) {
         return entry.is_object() && entry.contains("configuration") && entry["configuration"].is_string();
@@ -117,10 +115,11 @@ ordered_json recall_kernels(RecallRequest request, const std::vector<KernelSpec>
       checkpoint = checkpoint_path(request.settings.output);
       request.settings.resume = files.resume && std::filesystem::exists(checkpoint);
     }
-    if (const ordered_json* const known = find(earlier, recall_configuration(request))) {
+    const std::string configuration = recall_configuration(request);
+    if (const ordered_json* const known = find(earlier, configuration)) {
       list.push_back(*known);
       // Left where it was killed after writing the list.
-      if (belongs_to(checkpoint, recall_configuration(request))) std::filesystem::remove(checkpoint, stays);
+      if (belongs_to(checkpoint, configuration)) std::filesystem::remove(checkpoint, stays);
       continue;
     }
     RecallOutcome outcome;

@@ -42,13 +42,10 @@ constinit std::atomic<int> lost_mappings{0};
 struct sigaction previous_action {};
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
-// Puts zeros where the file was, so that the thread goes on, and marks the mapping. The signal is passed on
-// if it has another cause.
-void on_bus_error(const int signal, siginfo_t* const info, void* const context) {
-  const auto* const address = static_cast<const std::byte*>(info->si_addr);
-  const bool has_address = info->si_code > 0; // the kernel's, not kill()'s
+// Puts zeros where the file of this address was, so that the thread goes on, and marks the mapping. Returns
+// whether there was one.
+bool replace_by_zeros(const std::byte* const address) {
   for (Guard& guard : guards) {
-    if (!has_address) break;
     std::byte* const begin = guard.begin.load();
     const std::size_t size = guard.size.load();
     if (begin == nullptr || std::less<>()(address, begin) || !std::less<>()(address, begin + size)) continue;
@@ -58,8 +55,15 @@ void on_bus_error(const int signal, siginfo_t* const info, void* const context) 
     const bool replaced =
         ::mmap(begin, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
     errno = problem;
-    if (replaced) return;
+    return replaced;
   }
+  return false;
+}
+
+// A signal that has another cause is passed on.
+void on_bus_error(const int signal, siginfo_t* const info, void* const context) {
+  const bool has_address = info->si_code > 0; // the kernel's, not kill()'s
+  if (has_address && replace_by_zeros(static_cast<const std::byte*>(info->si_addr))) return;
   if ((previous_action.sa_flags & SA_SIGINFO) != 0 && previous_action.sa_sigaction != nullptr)
     previous_action.sa_sigaction(signal, info, context);
   else

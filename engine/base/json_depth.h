@@ -13,4 +13,10 @@ inline constexpr const char* nested_too_deep = "is nested more than 100 levels d
 // Whether the text's objects and lists are nested deeper; it need not be valid JSON.
 bool is_nested_too_deep(std::string_view text);
 
+// The parsed text, as nlohmann::json or ordered_json; a discarded value if it is no JSON or nested too deep.
+template <typename Json>
+Json parse_json(std::string_view text) {
+  return is_nested_too_deep(text) ? Json(Json::value_t::discarded) : Json::parse(text, nullptr, false);
+}
+
 } // namespace hydrascope

@@ -90,7 +90,7 @@ TemporaryName unique_name(const fs::path& target, const TemporaryKind kind) {
 }
 
 // One attempt; nullopt if another process has the name. Allocates nothing once the file is there, which
-// nobody would remove if memory ran out.
+// would stay if memory ran out.
 std::optional<TemporaryName> take_temporary(const fs::path& target, fs::path name, const TemporaryKind kind) {
   const auto [descriptor, is_new] = open_temporary(name, kind);
   if (descriptor < 0) {

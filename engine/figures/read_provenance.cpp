@@ -127,8 +127,7 @@ std::optional<std::string> of_pdf(std::string_view bytes) {
 }
 
 std::optional<std::string> of_json(std::string_view bytes) {
-  if (is_nested_too_deep(bytes)) return std::nullopt;
-  const auto document = nlohmann::ordered_json::parse(bytes, nullptr, false);
+  const auto document = parse_json<nlohmann::ordered_json>(bytes);
   if (!document.is_object() || !document.contains("provenance")) return std::nullopt;
   return document.at("provenance").dump();
 }
@@ -157,8 +156,7 @@ std::string provenance_of(std::string_view bytes, std::string_view subject) {
   if (!text || text->empty())
     throw ForeignFile(subject, "does not say where it came from",
                       "give a figure that Hydrascope has written, with its metadata left in");
-  const bool deep = is_nested_too_deep(*text);
-  const auto parsed = deep ? nlohmann::json() : nlohmann::json::parse(*text, nullptr, false);
+  const auto parsed = parse_json<nlohmann::json>(*text);
   if (!parsed.is_object() || parsed.value("program", "") != "hydrascope")
     throw BrokenFile(subject, "its provenance was not written by Hydrascope", "write the figure again");
   return *text;

@@ -19,13 +19,17 @@ namespace {
 
 constexpr std::size_t kKeptImages = 4;
 
+void check_utf8(const std::string& text) {
+  if (const auto invalid = first_invalid_utf8(text))
+    throw UsageError("text", invalid_utf8_text(text, *invalid), "give it as UTF-8");
+}
+
 PreparedInput prepare_text(const AppliedModel& model, const TextInput& text) {
   if (model.model->info().input != InputKind::text)
     throw UsageError("text", fmt::format("the model {} takes pictures", model.model->info().name),
                      "give a picture, or choose a text model with --model");
-  for (const std::string& one : {text.text, text.pair.value_or("")})
-    if (const auto invalid = first_invalid_utf8(one))
-      throw UsageError("text", invalid_utf8_text(one, *invalid), "give it as UTF-8");
+  check_utf8(text.text);
+  if (text.pair) check_utf8(*text.pair);
   PreparedInput prepared;
   prepared.input = model.model->prepare_text(text.text, text.pair);
   prepared.tokens = prepared.input.token_ids.size(1);

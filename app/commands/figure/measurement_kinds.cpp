@@ -101,8 +101,7 @@ LinesPanel::Line read_curve(const std::filesystem::path& file) {
 // Reads a JSON list of objects with a kernel and these numbers. Throws ForeignFile, BrokenFile.
 std::vector<json> read_records(const std::filesystem::path& file, const std::vector<std::string>& numbers,
                                const std::string& remedy) {
-  const std::string text = read_text_file(file);
-  const json list = is_nested_too_deep(text) ? json() : json::parse(text, nullptr, false);
+  const auto list = parse_json<json>(read_text_file(file));
   if (!list.is_array() || list.empty()) throw ForeignFile(file.string(), "is no JSON list", remedy);
   std::vector<json> records;
   for (const json& record : list) {

@@ -50,8 +50,7 @@ Listing fetch_listing(HttpSession& session, const HubSettings& settings, const H
                                                   commit.repository, url_encoded(commit.revision, false)),
                                       stop);
   if (reply.status != 200) throw status_error(reply, settings, commit, "");
-  if (is_nested_too_deep(reply.body)) reject_listing(settings, commit.repository);
-  const auto json = nlohmann::json::parse(reply.body, nullptr, false);
+  const auto json = parse_json<nlohmann::json>(reply.body);
   if (!json.is_object() || !json.contains("sha") || !json["sha"].is_string() || !json.contains("siblings") ||
       !json["siblings"].is_array())
     reject_listing(settings, commit.repository);

@@ -49,9 +49,7 @@ bool is_file(const fs::path& path) {
 }
 
 bool has_all_shards(const fs::path& index) {
-  const std::string text = read_text_file(index);
-  if (is_nested_too_deep(text)) return false;
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = parse_json<nlohmann::json>(read_text_file(index));
   const auto map = json.is_object() ? json.find("weight_map") : json.end();
   if (!json.is_object() || map == json.end() || !map->is_object()) return false;
   return std::ranges::all_of(*map, [&](const nlohmann::json& shard) {
