@@ -1,40 +1,9 @@
 """A package index on the loopback for the tests of tools/setup: tiny archives in place of the pinned ones."""
 import hashlib
 import http.server
-import io
 import re
-import tarfile
 import threading
 import time
-import zipfile
-
-
-def wheel(name, version, files):
-    """The bytes of a wheel with these files {path: bytes}."""
-    folder = f"{name.replace('-', '_')}-{version}.dist-info"
-    facts = {f"{folder}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".encode(),
-             f"{folder}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w") as archive:
-        for path, content in (files | facts).items():
-            archive.writestr(zipfile.ZipInfo(path), content)
-    return f"{name.replace('-', '_')}-{version}-py3-none-any.whl", written.getvalue()
-
-
-def source(name, version, files):
-    """The bytes of a source distribution whose build system would have to be fetched."""
-    top = f"{name.replace('-', '_')}-{version}"
-    project = ('[build-system]\nrequires = ["scikit-build-core"]\nbuild-backend = "scikit_build_core.build"\n'
-               f'[project]\nname = "{name}"\nversion = "{version}"\n')
-    facts = {"PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".encode(),
-             "pyproject.toml": project.encode()}
-    written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w:gz") as archive:
-        for path, content in (files | facts).items():
-            entry = tarfile.TarInfo(f"{top}/{path}")
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
-    return f"{top}.tar.gz", written.getvalue()
 
 
 class PackageIndex:

@@ -57,7 +57,7 @@ class BuiltProgram(unittest.TestCase):
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
         self.root = pathlib.Path(temporary.name)
-        for name in "tools/sbom", "tools/versions.sh", "THIRD_PARTY.md", "engine/base/version.h":
+        for name in "tools/sbom", "tools/whole_file.py", "tools/versions.sh", "THIRD_PARTY.md", "engine/base/version.h":
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.root / name)
         self.file = self.root / "list.json"

