@@ -49,7 +49,7 @@ ProcessFolder::ProcessFolder(const fs::path& parent) {
     // Others must not read what comes.
     const bool made = mkdir(path_.c_str(), S_IRWXU) == 0;
     if (!made && errno == EEXIST) continue; // another container's process may have the same number
-    if (!made) return;                      // whoever writes there gets the reason
+    if (!made) return;                      // writing there fails with the reason
     try {
       std::optional<ItemLock> lock = take_lock(path_);
       if (!lock) continue; // a process that starts now takes it for one that was left

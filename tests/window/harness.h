@@ -48,6 +48,9 @@ void point_at_head(ImGuiTestContext* context, HeadIndex head);
 void answer_dialog(const std::filesystem::path& file);
 // Of the dialog that is opened in these frames; waits until it is answered. Empty: none was opened.
 std::string title_of_dialog(ImGuiTestContext* context);
+void dismiss_messages(Editor& editor);
+// The session that is shown, as it is written for this file. Fails the test where it reads back as another.
+std::string written_session(const std::filesystem::path& file);
 // The same choices, and pictures of the same pixels: documents that were read hold pictures of their own.
 bool same_content(const Document& left, Document right);
 // A name in a folder of this process's own, below the system's for temporary files. Nothing is there yet.

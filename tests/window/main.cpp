@@ -11,9 +11,12 @@
 
 #include <imgui_internal.h>
 #include <imgui_te_exporters.h>
+#include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
 #include "app/document/edits.h"
+#include "app/document/session.h"
+#include "app/document/session_edits.h"
 #include "engine/base/paths.h"
 #include "tests/support/checkout.h"
 #include "tests/window/harness.h"
@@ -122,7 +125,7 @@ void start_over_at_once() {
   if (editor().training.active()) editor().emit(StopTraining{});
   if (!editor().training.active()) editor().training = {};
   editor().training_form = {};
-  for (std::size_t i = editor().messages().size(); i-- > 0;) editor().dismiss_message(i);
+  dismiss_messages(editor());
 }
 
 void start_over(ImGuiTestContext* context) {
@@ -212,6 +215,21 @@ std::string last_error() {
     if (editor().messages()[i].severity == Severity::error) return editor().messages()[i].text;
   }
   return {};
+}
+
+void dismiss_messages(Editor& editor) {
+  for (std::size_t i = editor.messages().size(); i-- > 0;) editor.dismiss_message(i);
+}
+
+std::string written_session(const std::filesystem::path& file) {
+  FileHashes hashes;
+  std::string text = session_text(present_session(editor(), ""), file.parent_path(), hashes);
+  const ReadSession read = read_session(text, file);
+  IM_CHECK_RETV(read.missing.empty() && read.notes.empty(), text);
+  const std::string read_back = document_json(read.session.document).dump();
+  const std::string shown = document_json(document()).dump();
+  if (read_back != shown) IM_ERRORF("%s reads back as %s", shown.c_str(), read_back.c_str());
+  return text;
 }
 
 bool same_content(const Document& left, Document right) {

@@ -61,7 +61,7 @@ struct Seen {
 Seen look(Application& application) {
   settle_alone(application);
   Editor& editor = application.editor();
-  for (std::size_t i = editor.messages().size(); i-- > 0;) editor.dismiss_message(i);
+  dismiss_messages(editor);
   for (int i = 0; i < 5; ++i) {
     ImGui::GetIO().AddMousePosEvent(-1, -1); // over nothing
     application.frame();

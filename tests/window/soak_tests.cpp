@@ -7,11 +7,8 @@
 #include <random>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "app/document/edits.h"
-#include "app/document/session.h"
-#include "app/document/session_edits.h"
 #include "engine/base/text.h"
 #include "engine/figures/figure.h"
 #include "tests/support/bytes_in_use.h"
@@ -113,13 +110,7 @@ private:
   // Every state can be saved, and opened again.
   void save_and_open() {
     const fs::path file = toy_.folder / "session.json";
-    FileHashes hashes;
-    const std::string text = session_text(present_session(editor(), ""), file.parent_path(), hashes);
-    const ReadSession read = read_session(text, file);
-    IM_CHECK(read.missing.empty() && read.notes.empty());
-    IM_CHECK_STR_EQ(document_json(read.session.document).dump().c_str(),
-                    document_json(document()).dump().c_str());
-    std::ofstream(file) << text;
+    std::ofstream(file) << written_session(file);
     if (random_() % 2 == 0) IM_CHECK(open_path(editor(), file));
   }
 
@@ -149,8 +140,7 @@ void random_actions_for_long(ImGuiTestContext* context) {
     for (int i = 0; i < actions; ++i) {
       random.step();
       context->Yield();
-      if (is_expected(last_error()))
-        for (std::size_t at = editor().messages().size(); at-- > 0;) editor().dismiss_message(at);
+      if (is_expected(last_error())) dismiss_messages(editor());
       IM_CHECK_STR_EQ(last_error().c_str(), "");
       if (i % sampled_every == 0) megabytes.push_back(megabytes_in_use());
       if ((i + 1) % 1000 == 0)
