@@ -5,6 +5,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/matmul.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/custom_class.h>
 
@@ -56,9 +57,10 @@ bool projects(const LoopProjection& projection) {
          projection.half_square != 0;
 }
 
-// y = scale · (x·W + b) − half_square · ‖x‖² of x (B,H,N,d), in float32: rounded to bfloat16, e^y would be 2
-// % off at |y| = 10.
+// y = scale · (x·W + b) − half_square · ‖x‖² of x (B,H,N,d), in float32, under autocast, too: rounded to
+// bfloat16, e^y would be 2 % off at |y| = 10.
 at::Tensor before_map(const at::Tensor& x, const at::Tensor& mask, const LoopProjection& projection) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const at::Tensor own = select_tokens(x, mask).to(compute_type(x.scalar_type()));
   at::Tensor y = own;
   if (projection.weight.defined()) y = at::matmul(y, projection.weight.to(own.scalar_type()));

@@ -3,6 +3,7 @@
 // cuda_hydra_test.cpp, cuda_linear_gradient_test.cpp.)
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -16,6 +17,7 @@
 #include "engine/attention/interface/cuda_plugin.h"
 #include "engine/attention/interface/tokens.h"
 #include "engine/attention/linear/linear_cpu.h"
+#include "engine/training/loop/autocast.h"
 #include "tests/engine/attention/inputs.h"
 
 namespace hydrascope {
@@ -182,6 +184,31 @@ TEST(CudaGradients, ComputeWhatStandsBeforeAnExponentialInFloat32) {
   const auto exact = [](const at::Tensor& x) { return x.to(at::kFloat); };
   const at::Tensor expected = linear(exact(input.q) * 5, exact(input.k) * 5, exact(input.v), {});
   EXPECT_LT(relative_error(exact(out), expected), 4e-3); // that of the rounded output
+}
+
+// Autocast multiplies by W in bfloat16 but sums squares in float32: y of keys and of queries would differ in
+// type.
+TEST(CudaGradients, ComputeWhatStandsBeforeAnExponentialInFloat32UnderAutocast) {
+  HydrascopeCudaPlugin plugin = plugin_on_cpu();
+  const AttentionInput input = trained_input(false);
+  LoopProjection query, key;
+  query.weight = key.weight = normal({1, 8, 8}, 5) / 4;
+  key.half_square = 0.05;
+  const auto run = [&] {
+    return linear_with_gradients(plugin, input, {}, cpu::PointMap::plus_minus_exponential, query, key, true)
+        .out;
+  };
+  const at::Tensor expected = run();
+  static std::vector<at::ScalarType> types;
+  types.clear();
+  plugin.linear = [](const AttentionInput& own, const at::Tensor& mask, cpu::PointMap map,
+                     const LoopProjection& own_query, const LoopProjection& own_key, bool normalised) {
+    types = {own.q.scalar_type(), own.k.scalar_type()};
+    return plugin_on_cpu().linear(own, mask, map, own_query, own_key, normalised);
+  };
+  const training::Autocast autocast(c10::kCPU, at::kBFloat16);
+  EXPECT_LT(relative_error(run(), expected), 1e-6);
+  EXPECT_EQ(types, std::vector<at::ScalarType>({at::kFloat, at::kFloat}));
 }
 
 } // namespace
