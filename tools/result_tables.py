@@ -1,47 +1,8 @@
-"""The tables of docs/ as functions of the raw files in docs/measurements/raw (tools/results)."""
-import json
+"""The tables of docs/ about kernels, texts, decoders and speed, as functions of raw files (tools/results)."""
 import statistics
 
-from experiment import ROOT, paired_difference, spread, spread_text
-
-RAW = ROOT / "docs/measurements/raw"
-TABLES = {}
-
-
-def table(name, also=(), derived=lambda: {}):
-    """A table's function. For the text of its section: `also`, raw files that the table does not read; `derived`, a
-    function that computes numbers from raw files, by what they are."""
-    def add(function):
-        TABLES[name] = function, also, derived
-        return function
-    return add
-
-
-class RawFiles:
-    """The raw files, and which of them were read."""
-
-    def __init__(self):
-        self.read = {}
-
-    def __call__(self, name):
-        if name not in self.read:
-            file = RAW / f"{name}.json"
-            if not file.exists():
-                raise SystemExit(f"error: {file.relative_to(ROOT)} is missing; see tools/results --help for how it is made")
-            self.read[name] = json.loads(file.read_text())
-        return self.read[name]["output"]
-
-
-raw = RawFiles()
-
-
-def by(items, key, value):
-    return next(item for item in items if item[key] == value)
-
-
-def percent(share, digits=1):
-    return f"{100 * share:.{digits}f} %"
-
+from experiment import paired_difference, spread, spread_text
+from table_registry import HEDGEHOG, by, percent, points, raw, table
 
 # Tables: the head, then the rows; a head that ends in ":" is aligned to the right.
 
@@ -98,24 +59,6 @@ def sentences_in_a_row():
     for how, label in [("long", "queries and keys of each joined"), ("joined", "fed as one text")]:
         for maps, name in [("bundled", "bundled"), ("cola", "CoLA")]:
             yield [name, label, *(f"{by(raw(f'carry-{how}-{maps}'), 'length', length)['kl']:.3f}" for length in lengths)]
-
-
-@table("curves")
-def deletion_and_insertion():
-    output = raw("curves-softmax")
-    yield ["order of the patches", "deletion:", "insertion:", "deletion − random:", "insertion − random:"]
-    names = {"focus": "focus map", "attention": "the class token's attention", "rollout": "rollout",
-             "centre": "nearest to the middle first", "random": "random"}
-    over_random = {one["of"]: one for one in output["curves_differences"] if one["from"] == "random"}
-    for name, label in names.items():
-        shown = [f"{one['mean']:.3f} ± {one['standard_error']:.3f}".replace("-", "−")
-                 for areas in (output["curves"][name], over_random.get(name, {}))
-                 for one in (areas.get("deletion"), areas.get("insertion")) if one]
-        yield [label, *shown, *[""] * (4 - len(shown))]
-
-
-PAPERS = json.loads((RAW / "papers.json").read_text())
-HEDGEHOG = PAPERS["Zhang et al. 2024, The Hedgehog & the Porcupine"]
 
 
 def perplexity(value):
@@ -178,52 +121,6 @@ def longer_lora():
                difference(row, "256")]
 
 
-def top1(row):
-    """Before training, and after it over the seeds."""
-    return percent(row["before"]), f"{spread_text(spread(row['after']))} %"
-
-
-def vision(name):
-    return raw(f"vision-{name}")["rows"]
-
-
-def gaps(name, control_of):
-    """Of each row after training, means over the seeds, in points: differences to its control, and to before."""
-    rows = vision(name)
-    after = {row: statistics.fmean(rows[row]["after"]) for row in rows}
-    return ({f"{row} − {control_of(row)}": 100 * (after[row] - after[control_of(row)]) for row in rows}
-            | {f"{row} − before": 100 * (after[row] - rows[row]["before"]) for row in rows})
-
-
-@table("heads", derived=lambda: gaps("heads", lambda row: "softmax:heads=6"))
-def heads_of_the_last_layers():
-    rows = vision("heads")
-    yield ["heads", "`softmax`:", "`linear-cosine`, norms within a head:", "`linear-cosine`, norms over all features:"]
-    for heads in [heads for heads in (1, 3, 6, 12, 48, 96, 384) if f"softmax:heads={heads}" in rows]:
-        yield [str(heads), *(top1(rows[kernel.format(heads)])[1] for kernel in (
-            "softmax:heads={}", "linear-cosine:heads={}", "linear-cosine:heads={},norm=row"))]
-
-
-@table("places", derived=lambda: gaps("places", lambda row: "softmax"))
-def layers_with_hydra():
-    rows = vision("places")
-    yield ["layers with `hydra-cosine`", "front:", "interleaved:", "back:"]
-    yield ["0", top1(rows["softmax"])[1], "", ""]
-    for count in (2, 4, 6, 8, 10):
-        yield [str(count), *(top1(rows[f"{place}:{count}=hydra-cosine"])[1] for place in ("front", "interleave", "back"))]
-    yield ["12", "", "", top1(rows["back:12=hydra-cosine"])[1]]
-
-
-@table("hydra-kernels", derived=lambda: gaps("kernels", lambda row: row.partition("=")[0] + "=softmax"))
-def kernels_of_the_last_layers():
-    rows = vision("kernels")
-    yield ["kernel", "last two layers, before:", "after:", "all layers, before:", "after:"]
-    kernels = [row.removeprefix("back:2=") for row in rows if row.startswith("back:2=")]
-    for kernel in sorted(kernels, key=lambda kernel: -statistics.fmean(rows[f"back:2={kernel}"]["after"])):
-        whole = rows.get(f"back:12={kernel}")
-        yield [f"`{kernel}`", *top1(rows[f"back:2={kernel}"]), *(top1(whole) if whole else ("", ""))]
-
-
 def of_cases(value):
     """A value of bench generate in float32, by kernel and context."""
     return {(one["schedule"].split(" ")[0], one["context"]): one[value] for one in raw("generate-float32")}
@@ -271,33 +168,86 @@ def long_range_arena():
 
 # ---- tools/glue ----
 
-def glue_differences():
-    """A kernel's Matthews correlation on CoLA − softmax's of the same seed, in points."""
-    rows = raw("glue-conversion")["rows"]
-    values = {name: row["measures"]["cola"]["matthews"]["values"] for name, row in rows.items()}
+GLUE_FILES = {"cola": "glue-conversion", "mrpc": "glue-mrpc", "sst2": "glue-sst2"}
+
+
+def glue_measures(file, task, measure):
+    """The values over the seeds, by row."""
+    return {name: row["measures"][task][measure]["values"] for name, row in raw(file)["rows"].items()}
+
+
+def glue_differences(task, measure, file=None):
+    """A row's measure − softmax's of the same seed, in points."""
+    values = glue_measures(file or GLUE_FILES[task], task, measure)
     return {name: paired_difference(of, values["softmax"]) for name, of in values.items() if len(of) > 1}
 
 
-def glue_numbers():
+def glue_numbers(task, measure, file=None):
+    """In points: rows, and their differences to softmax; means, and their deviations or standard errors."""
+    rows = {name: spread(of) for name, of in glue_measures(file or GLUE_FILES[task], task, measure).items()}
+    return {f"{task}, {measure}": [
+        100 * number for group in (rows, glue_differences(task, measure, file)) for row in group.values()
+        for name, number in row.items() if name != "values" and number is not None]}
+
+
+def cola_numbers():
     accuracy = {name: row["measures"]["cola"]["accuracy"]["mean"] for name, row in raw("glue-conversion")["rows"].items()}
-    return {**glue_differences(), "accuracy above the constant answer's":
+    return {**glue_numbers("cola", "matthews"), "accuracy above the constant answer's":
             100 * (max(accuracy.values()) - accuracy["always the commonest class"])}
 
 
-@table("glue-conversion", derived=glue_numbers)
-def converted_classifiers():
-    rows, differences = raw("glue-conversion")["rows"], glue_differences()
+@table("glue-conversion", derived=cola_numbers)
+def converted_cola():
+    rows, differences = raw("glue-conversion")["rows"], glue_differences("cola", "matthews")
     paper = HEDGEHOG["table 8, CoLA, Matthews, BERT-base"]
     yield ["kernel of all layers", "Matthews:", "accuracy:", "Matthews − softmax's:", "recovered:", "paper:"]
-    for name in sorted(rows, key=lambda name: -rows[name]["measures"]["cola"]["matthews"]["mean"]):
-        measures, difference = rows[name]["measures"]["cola"], differences.get(name)
-        if name == "always the second class":  # the commonest
-            continue
-        control = name == "softmax" or difference is None
+    for name in glue_order(rows, "cola", "matthews"):
+        measures = rows[name]["measures"]["cola"]
         yield [f"`{name}`" if name in paper else name, spread_text(measures["matthews"]), spread_text(measures["accuracy"]),
-               "" if control else f"{100 * difference['mean']:.1f} ± {100 * difference['standard_error']:.1f}".replace("-", "−"),
-               f"{spread_text(rows[name].get('recovered'), 0)} %" if rows[name].get("recovered") else "",
-               str(paper.get(name, ""))]
+               *glue_cells(name, rows[name], differences), str(paper.get(name, ""))]
+
+
+def glue_order(rows, task, measure):
+    """Best first, without the second constant answer, which is the first one in all three tasks."""
+    names = (name for name in rows if name != "always the second class")
+    return sorted(names, key=lambda name: -rows[name]["measures"][task][measure]["mean"])
+
+
+def glue_cells(name, row, differences):
+    """The difference to softmax, and what is recovered."""
+    return ["" if name == "softmax" or name not in differences else points(differences[name]),
+            f"{spread_text(row.get('recovered'), 0)} %" if row.get("recovered") else ""]
+
+
+def glue_label(name):
+    return name if " " in name else f"`{name}`"
+
+
+def mrpc_numbers():
+    """Among them: T2R with more epochs at a higher rate − T2R as it is, of the same seed."""
+    matthews = glue_measures("glue-mrpc-t2r", "mrpc", "matthews")
+    longer = paired_difference(matthews["t2r, 6 epochs at 1e-4"], matthews["t2r"])
+    return {**glue_numbers("mrpc", "matthews", "glue-mrpc-t2r"), **glue_numbers("mrpc", "f1"),
+            "t2r, longer": [100 * number for number in longer.values()]}
+
+
+@table("glue-mrpc", also=["glue-mrpc-t2r"], derived=mrpc_numbers)
+def converted_mrpc():
+    rows, differences = raw("glue-mrpc")["rows"], glue_differences("mrpc", "matthews")
+    yield ["kernel of all layers", "Matthews:", "F1:", "accuracy:", "Matthews − softmax's:", "recovered:"]
+    for name in glue_order(rows, "mrpc", "matthews"):
+        measures = rows[name]["measures"]["mrpc"]
+        yield [glue_label(name), *(spread_text(measures[one]) for one in ("matthews", "f1", "accuracy")),
+               *glue_cells(name, rows[name], differences)]
+
+
+@table("glue-sst2", derived=lambda: glue_numbers("sst2", "accuracy"))
+def converted_sst2():
+    rows, differences = raw("glue-sst2")["rows"], glue_differences("sst2", "accuracy")
+    yield ["kernel of all layers", "accuracy:", "accuracy − softmax's:", "recovered:"]
+    for name in glue_order(rows, "sst2", "accuracy"):
+        yield [glue_label(name), spread_text(rows[name]["measures"]["sst2"]["accuracy"]),
+               *glue_cells(name, rows[name], differences)]
 
 
 # ---- tools/compare ----

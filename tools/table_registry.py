@@ -1,0 +1,51 @@
+"""What every table of docs/ is made with: the raw files in docs/measurements/raw, and the tables by name."""
+import json
+
+from experiment import ROOT
+
+RAW = ROOT / "docs/measurements/raw"
+TABLES = {}
+
+
+def table(name, also=(), derived=lambda: {}):
+    """A table's function. For the text of its section: `also`, raw files that the table does not read; `derived`, a
+    function that computes numbers from raw files, by what they are."""
+    def add(function):
+        TABLES[name] = function, also, derived
+        return function
+    return add
+
+
+class RawFiles:
+    """The raw files, and which of them were read."""
+
+    def __init__(self):
+        self.read = {}
+
+    def __call__(self, name):
+        if name not in self.read:
+            file = RAW / f"{name}.json"
+            if not file.exists():
+                raise SystemExit(f"error: {file.relative_to(ROOT)} is missing; see tools/results --help for how it is made")
+            self.read[name] = json.loads(file.read_text())
+        return self.read[name]["output"]
+
+
+raw = RawFiles()
+
+
+def by(items, key, value):
+    return next(item for item in items if item[key] == value)
+
+
+def percent(share, digits=1):
+    return f"{100 * share:.{digits}f} %"
+
+
+def points(difference):
+    """A mean ± its standard error, both in per cent."""
+    return f"{100 * difference['mean']:.1f} ± {100 * difference['standard_error']:.1f}".replace("-", "−")
+
+
+PAPERS = json.loads((RAW / "papers.json").read_text())
+HEDGEHOG = PAPERS["Zhang et al. 2024, The Hedgehog & the Porcupine"]

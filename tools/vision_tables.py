@@ -1,0 +1,109 @@
+"""The tables of docs/ about the image model, as functions of raw files (tools/results)."""
+import statistics
+
+from experiment import paired_difference, spread, spread_text
+from table_registry import percent, points, raw, table
+
+
+@table("curves")
+def deletion_and_insertion():
+    output = raw("curves-softmax")
+    yield ["order of the patches", "deletion:", "insertion:", "deletion − random:", "insertion − random:"]
+    names = {"focus": "focus map", "attention": "the class token's attention", "rollout": "rollout",
+             "centre": "nearest to the middle first", "random": "random"}
+    over_random = {one["of"]: one for one in output["curves_differences"] if one["from"] == "random"}
+    for name, label in names.items():
+        shown = [f"{one['mean']:.3f} ± {one['standard_error']:.3f}".replace("-", "−")
+                 for areas in (output["curves"][name], over_random.get(name, {}))
+                 for one in (areas.get("deletion"), areas.get("insertion")) if one]
+        yield [label, *shown, *[""] * (4 - len(shown))]
+
+
+def top1(row):
+    """Before training, and after it over the seeds."""
+    return percent(row["before"]), f"{spread_text(spread(row['after']))} %"
+
+
+def vision(name):
+    return raw(f"vision-{name}")["rows"]
+
+
+def gaps(name, control_of):
+    """Of each row after training, means over the seeds, in points: differences to its control, and to before."""
+    rows = vision(name)
+    after = {row: statistics.fmean(rows[row]["after"]) for row in rows}
+    return ({f"{row} − {control_of(row)}": 100 * (after[row] - after[control_of(row)]) for row in rows}
+            | {f"{row} − before": 100 * (after[row] - rows[row]["before"]) for row in rows})
+
+
+@table("heads", derived=lambda: gaps("heads", lambda row: "softmax:heads=6"))
+def heads_of_the_last_layers():
+    rows = vision("heads")
+    yield ["heads", "`softmax`:", "`linear-cosine`, norms within a head:", "`linear-cosine`, norms over all features:"]
+    for heads in [heads for heads in (1, 3, 6, 12, 48, 96, 384) if f"softmax:heads={heads}" in rows]:
+        yield [str(heads), *(top1(rows[kernel.format(heads)])[1] for kernel in (
+            "softmax:heads={}", "linear-cosine:heads={}", "linear-cosine:heads={},norm=row"))]
+
+
+@table("places", derived=lambda: gaps("places", lambda row: "softmax"))
+def layers_with_hydra():
+    rows = vision("places")
+    yield ["layers with `hydra-cosine`", "front:", "interleaved:", "back:"]
+    yield ["0", top1(rows["softmax"])[1], "", ""]
+    for count in (2, 4, 6, 8, 10):
+        yield [str(count), *(top1(rows[f"{place}:{count}=hydra-cosine"])[1] for place in ("front", "interleave", "back"))]
+    yield ["12", "", "", top1(rows["back:12=hydra-cosine"])[1]]
+
+
+@table("hydra-kernels", derived=lambda: gaps("kernels", lambda row: row.partition("=")[0] + "=softmax"))
+def kernels_of_hydra():
+    rows, counts = vision("kernels"), {2: "last two layers", 4: "last four", 12: "all"}
+    yield ["kernel", *(head for name in counts.values() for head in (f"{name}, before:", "after:"))]
+    kernels = [row.removeprefix("back:2=") for row in rows if row.startswith("back:2=")]
+    for kernel in sorted(kernels, key=lambda kernel: -statistics.fmean(rows[f"back:2={kernel}"]["after"])):
+        yield [f"`{kernel}`", *(cell for count in counts for cell in top1(rows[f"back:{count}={kernel}"]))]
+
+
+def beside_softmax(rows):
+    """A kernel's top-1 after training − softmax's of the same seed, in points."""
+    return {name: paired_difference(row["after"], rows["softmax"]["after"]) for name, row in rows.items()}
+
+
+@table("maps", derived=lambda: beside_softmax(vision("maps")))
+def learned_maps():
+    rows = vision("maps")
+    differences = beside_softmax(rows)
+    yield ["kernel of all layers", "before:", "after:", "after − softmax's:"]
+    for name, row in sorted(rows.items(), key=lambda item: -statistics.fmean(item[1]["after"])):
+        yield [f"`{name}`", *top1(row), "" if name == "softmax" else points(differences[name])]
+
+
+# Bundled adapters: the raw file's name behind "image-", schedule, what was trained.
+BUNDLED = [("softmax", "`softmax`", ""),
+           ("hydra-cosine", "`back:2=hydra-cosine`", "layers 10 and 11, 5 epochs"),
+           ("aft-simple", "`back:2=aft-simple`", "layers 10 and 11, 3 epochs"),
+           ("hydra-mean", "`back:2=hydra-mean`", "layers 10 and 11, 3 epochs"),
+           ("hydra-tanh-l2", "`back:2=hydra-tanh-l2`", "layers 10 and 11, 3 epochs"),
+           ("poly-nl", "`back:2=poly-nl`", "layers 10 and 11, 3 epochs"),
+           ("hydra-cosine-back4", "`back:4=hydra-cosine`", "attention of layers 8 to 11, 2 epochs, from labels"),
+           ("hedgehog-maps", "`hedgehog`", "the maps alone, on 4,000 pictures"),
+           ("hedgehog", "`hedgehog`", "maps, attention of all layers, layers 8 to 11, head")]
+
+
+@table("image", also=["image-softmax-252", "image-hydra-cosine-252"])
+def bundled_adapters():
+    yield ["schedule", "what was trained through it", "top-1:", "top-5:"]
+    for name, schedule, trained in BUNDLED:
+        output = raw(f"image-{name}")
+        yield [schedule, trained, percent(output["top1"]), percent(output["top5"])]
+
+
+@table("pointing")
+def pointing_game():
+    hits = {kernel: raw(f"image-pointing-{kernel}")["pointing"] for kernel in ("softmax", "hydra-cosine")}
+    yield ["map", "hits:"]
+    yield ["focus map, softmax", percent(hits["softmax"]["focus"])]
+    yield ["focus map, `hydra-cosine` in the last two layers", percent(hits["hydra-cosine"]["focus"])]
+    for name, label in [("attention", "the class token's attention"), ("rollout", "rollout"),
+                        ("centre", "the middle of the picture"), ("random", "a random patch")]:
+        yield [label, percent(hits["softmax"][name])]
