@@ -1,4 +1,4 @@
-"""The tables of docs/ about kernels, texts, decoders and speed, as functions of raw files (tools/results)."""
+"""The tables of docs/ about kernels, texts and decoders, as functions of raw files (tools/results)."""
 import statistics
 
 from experiment import paired_difference, spread, spread_text
@@ -121,29 +121,6 @@ def longer_lora():
                difference(row, "256")]
 
 
-def of_cases(value):
-    """A value of bench generate in float32, by kernel and context."""
-    return {(one["schedule"].split(" ")[0], one["context"]): one[value] for one in raw("generate-float32")}
-
-
-def growth_with_length():
-    """By how many per cent a kernel's slowest context is slower than its fastest."""
-    times = of_cases("decode_ms")
-    of_kernel = {kernel: [time for (one, _), time in times.items() if one == kernel] for kernel, _ in times}
-    return {kernel: 100 * (max(found) / min(found) - 1) for kernel, found in of_kernel.items()}
-
-
-@table("generate", also=["generate-bfloat16"], derived=growth_with_length)
-def time_of_a_token():
-    times, states = of_cases("decode_ms"), of_cases("state_bytes")
-    contexts = sorted({context for _, context in times})
-    yield ["kernel of all layers", *(f"{context:,}:" for context in contexts), f"state at {contexts[-1]:,}:"]
-    for kernel in dict.fromkeys(kernel for kernel, _ in times):
-        state = states[kernel, contexts[-1]] / 1e6
-        yield [f"`{kernel}`", *(f"{times[kernel, context]:.1f}" for context in contexts),
-               f"{state:.0f} MB" if state >= 100 else f"{state:.1f} MB"]
-
-
 @table("scratch")
 def decoder_from_scratch():
     paper = HEDGEHOG["table 7, 125M from scratch on WikiText-103, perplexity"]
@@ -248,70 +225,3 @@ def converted_sst2():
     for name in glue_order(rows, "sst2", "accuracy"):
         yield [glue_label(name), spread_text(rows[name]["measures"]["sst2"]["accuracy"]),
                *glue_cells(name, rows[name], differences)]
-
-
-# ---- tools/compare ----
-
-def range_text(row):
-    """A ratio of times, with the smallest and largest of a turn."""
-    def text(value):
-        return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
-    return f"{text(row['ratio'])} ({text(row['least'])}…{text(row['most'])})"
-
-
-def compared(name, title, heading):
-    """Rows beside the first one of a case, a column for each of its sizes: how many times as long each takes."""
-    cases = {(one["tokens"], one["batch"]): {row["row"]: row for row in one["rows"]}
-             for one in raw(name)["cases"] if one["case"] == title}
-    yield ["times as long", *(heading(*size) + ":" for size in cases)]
-    names = list(dict.fromkeys(row for rows in cases.values() for row in rows))
-    yield [f"{names[0]}, ms", *(f"{statistics.median(rows[names[0]]['ms']):,.2f}" for rows in cases.values())]
-    for row in names[1:]:
-        yield [row, *(range_text(rows[row]) if row in rows else "" for rows in cases.values())]
-
-
-def inverse_ratios(*names):
-    """By how many times the first row is faster than one with less time, by case and row."""
-    return {f"{case['case']} {case['tokens']} {case['batch']} {row['row']}": 1 / row["ratio"]
-            for name in names for case in raw(name)["cases"] for row in case["rows"] if row["ratio"] < 1}
-
-
-def by_tokens(tokens, _):
-    return f"{tokens:,} tokens"
-
-
-@table("compare-hydra", derived=lambda: inverse_ratios("compare-kernels"))
-def hydra_beside_others():
-    return compared("compare-kernels", "hydra-cosine, D = 768", by_tokens)
-
-
-@table("compare-hedgehog", derived=lambda: inverse_ratios("compare-kernels"))
-def hedgehog_beside_others():
-    return compared("compare-kernels", "hedgehog, 12 heads of 64", by_tokens)
-
-
-# ---- bench scaling, bench heads ----
-
-def milliseconds(value):
-    return "—" if value is None else f"{value:.3f}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:,.0f}"
-
-
-@table("every-kernel", derived=lambda: {f"{one['kernel']} {one['N']}": 1e-6 * one["peak_bytes"]
-                                     for one in raw("scaling") if "peak_bytes" in one})
-def time_of_every_kernel():
-    lengths = [256, 1024, 4096, 16384, 32768]
-    times = {(one["kernel"], one["N"]): one.get("median_ms") for one in raw("scaling")}
-    yield ["kernel", *(f"{length:,}:" for length in lengths)]
-    for kernel in dict.fromkeys(kernel for kernel, _ in times):
-        yield [f"`{kernel}`", *(milliseconds(times[kernel, length]) for length in lengths)]
-
-
-@table("heads-speed")
-def time_by_number_of_heads():
-    points = {(one["kernel"], one["H"]): one for one in raw("heads")}
-    heads = [1, 3, 6, 12, 48, 96, 384, 768]
-    yield ["heads", *(f"{count}:" for count in heads)]
-    for kernel in ("softmax", "linear-cosine"):
-        yield [f"`{kernel}`, ms", *(f"{points[kernel, count]['median_ms']:.2f}" for count in heads)]
-    for kernel in ("softmax", "linear-cosine"):
-        yield [f"`{kernel}`, MB", *(f"{1e-6 * points[kernel, count]['peak_bytes']:.1f}" for count in heads)]

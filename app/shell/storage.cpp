@@ -41,6 +41,7 @@ void SettingsFile::save(Editor& editor) {
 SessionStore::SessionStore(fs::path folder, Display& display)
     : folder_(std::move(folder)), display_(&display) {
   if (folder_.empty()) return;
+  number_.emplace(folder_);
   std::error_code none; // without a copy there is no last session
   if (fs::exists(copy_file(), none)) fs::rename(copy_file(), last_file(), none);
   has_last_ = fs::exists(last_file(), none);

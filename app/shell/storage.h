@@ -8,6 +8,7 @@
 
 #include "app/document/editor.h"
 #include "app/jobs/background_job.h"
+#include "app/shell/window_number.h"
 
 namespace hydrascope::app {
 
@@ -31,8 +32,9 @@ private:
 // files, so that no frame waits.
 class SessionStore {
 public:
-  // `folder`: of the automatic copy, autosave.json; the previous one becomes last-session.json. Empty: no
-  // copy. Wakes the display when a session was saved; the display must outlive this.
+  // `folder`: of the automatic copy, autosave.json; the previous one becomes last-session.json. A second
+  // window at the same time has autosave-2.json and last-session-2.json. Empty: no copy. Wakes the display
+  // when a session was saved; the display must outlive this.
   SessionStore(std::filesystem::path folder, Display& display);
   SessionStore(const SessionStore&) = delete;
   SessionStore& operator=(const SessionStore&) = delete;
@@ -66,10 +68,11 @@ private:
   void start(Session session, std::filesystem::path file, bool copy);
   void finish(Editor& editor);
   void write(Editor& editor, const std::filesystem::path& file);
-  std::filesystem::path copy_file() const { return folder_ / "autosave.json"; }
-  std::filesystem::path last_file() const { return folder_ / "last-session.json"; }
+  std::filesystem::path copy_file() const { return folder_ / number_->file_name("autosave"); }
+  std::filesystem::path last_file() const { return folder_ / number_->file_name("last-session"); }
 
   std::filesystem::path folder_;
+  std::optional<WindowNumber> number_; // if there is a folder
   bool has_last_ = false;
   Display* display_;
   std::optional<SaveSession> to_save_;

@@ -90,12 +90,45 @@ void copies_itself(ImGuiTestContext* context) {
   start_over(context);
 }
 
+// Two windows at once: neither takes the other's copy for the last session, nor overwrites it.
+void has_a_copy_for_each_window(ImGuiTestContext* context) {
+  start_over(context);
+  const fs::path folder = scratch_file("two windows");
+  const auto layer_of = [&](const char* name) {
+    const fs::path file = folder / name;
+    const Document copy = read_session(read_text_file(file), file).session.document;
+    return copy.scene().schedules[0].layers[5].name;
+  };
+  between_frames(context, [&] {
+    SessionStore first(folder, application().display());
+    set_layer_kernel(editor(), 5, {.name = "elu", .parameters = {}});
+    {
+      SessionStore second(folder, application().display());
+      IM_CHECK(!second.has_last());
+      second.shut_down(editor());
+    }
+    set_layer_kernel(editor(), 5, {.name = "relu", .parameters = {}});
+    first.shut_down(editor());
+  });
+  IM_CHECK_STR_EQ(layer_of("autosave.json").c_str(), "relu");
+  IM_CHECK_STR_EQ(layer_of("autosave-2.json").c_str(), "elu");
+  between_frames(context, [&] {
+    SessionStore first(folder, application().display()), second(folder, application().display());
+    IM_CHECK(first.has_last());
+    IM_CHECK(second.has_last());
+  });
+  IM_CHECK_STR_EQ(layer_of("last-session.json").c_str(), "relu");
+  IM_CHECK_STR_EQ(layer_of("last-session-2.json").c_str(), "elu");
+  start_over(context);
+}
+
 } // namespace
 
 void register_session_store_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "sessions", "saved_and_opened_in_the_window")->TestFunc =
       saved_and_opened_in_the_window;
   IM_REGISTER_TEST(engine, "sessions", "copies_itself")->TestFunc = copies_itself;
+  IM_REGISTER_TEST(engine, "sessions", "has_a_copy_for_each_window")->TestFunc = has_a_copy_for_each_window;
 }
 
 } // namespace hydrascope::app::window_tests

@@ -188,6 +188,7 @@ class Sessions(Case):
     """The window's settings, automatic copy and a session, saved over and over by tests/support/session_saver.cpp, two
     contents in turn."""
     saver = pathlib.Path(PROGRAM).parent / "session_saver"
+    kept = (".lock",)
     files = ("autosave.json", "last-session.json", "session.json", "settings.json")
 
     def prepare(self):

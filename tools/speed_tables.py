@@ -1,0 +1,141 @@
+"""The tables of docs/ about speed, as functions of raw files (tools/results)."""
+import statistics
+
+from table_registry import raw, table
+
+# ---- tools/compare ----
+
+def range_text(row):
+    """A ratio of times, with the smallest and largest of a turn."""
+    def text(value):
+        return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+    return f"{text(row['ratio'])} ({text(row['least'])}…{text(row['most'])})"
+
+
+def compared(name, title, heading):
+    """Rows beside the first one of a case, a column for each of its sizes: how many times as long each takes."""
+    cases = {(one["tokens"], one["batch"]): {row["row"]: row for row in one["rows"]}
+             for one in raw(name)["cases"] if one["case"] == title}
+    yield ["times as long", *(heading(*size) + ":" for size in cases)]
+    names = list(dict.fromkeys(row for rows in cases.values() for row in rows))
+    yield [f"{names[0]}, ms", *(f"{statistics.median(rows[names[0]]['ms']):,.2f}" for rows in cases.values())]
+    for row in names[1:]:
+        yield [row, *(range_text(rows[row]) if row in rows else "" for rows in cases.values())]
+
+
+def inverse_ratios(*names):
+    """By how many times the first row is faster than one with less time, by case and row."""
+    return {f"{case['case']} {case['tokens']} {case['batch']} {row['row']}": 1 / row["ratio"]
+            for name in names for case in raw(name)["cases"] for row in case["rows"] if row["ratio"] < 1}
+
+
+def by_tokens(tokens, _):
+    return f"{tokens:,} tokens"
+
+
+@table("compare-hydra", derived=lambda: inverse_ratios("compare-kernels"))
+def hydra_beside_others():
+    return compared("compare-kernels", "hydra-cosine, D = 768", by_tokens)
+
+
+@table("compare-hedgehog", derived=lambda: inverse_ratios("compare-kernels"))
+def hedgehog_beside_others():
+    return compared("compare-kernels", "hedgehog, 12 heads of 64", by_tokens)
+
+
+@table("compare-deit", derived=lambda: inverse_ratios("compare-models"))
+def deit_beside_others():
+    return compared("compare-models", "DeiT-B", lambda _, batch: f"batch of {batch}")
+
+
+@table("compare-bert", derived=lambda: inverse_ratios("compare-models"))
+def bert_beside_others():
+    return compared("compare-models", "BERT-base", lambda tokens, batch: f"{batch} × {tokens} tokens")
+
+
+@table("compare-decoder")
+def decoder_beside_others():
+    cases = raw("compare-decoder")["cases"]
+    yield ["", "this program, ms:", *(f"{row['row']}, times as long:" for row in cases[0]["rows"][1:])]
+    for one in cases:
+        _, dtype, what = one["case"].split(", ")
+        name = f"{what} {one['tokens']:,} tokens" if what == "reading" else f"{what} {one['tokens']:,}"
+        own, *others = one["rows"]
+        yield [f"{name}, {dtype}", f"{statistics.median(own['ms']):,.1f}", *(range_text(row) for row in others)]
+
+
+# ---- bench interact, bench write ----
+
+def range_over_runs(runs, key, statistic, digits=0):
+    """Of a time in ms, over several runs: the smallest to the largest, as written."""
+    texts = [f"{value:,.{digits}f}" for value in sorted(run[key][statistic] for run in runs)]
+    return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
+
+
+@table("interact", also=["interact-text"])
+def waiting_at_the_window():
+    runs = [raw(f"interact-{number}") for number in (1, 2, 3)]
+    yield ["what", "median, ms:", "95th percentile, ms:"]
+    for key, label in [("first_frame_ms", "first frame, after the start of the process"), ("first_result_ms", "first result"),
+                       ("switch_last_layer_ms", "from switching a kernel until its result shows, last layer"),
+                       ("switch_first_layer_ms", "… first layer, which is a full pass"),
+                       ("key_last_layer_ms", "from a key typed in *Your kernel* until weights and KL show, last layer"),
+                       ("key_first_layer_ms", "… first layer"),
+                       ("frame_ms", "main-thread time of a frame while a model runs"),
+                       ("frame_cpu_ms", "… without rendering")]:
+        once = key in ("first_frame_ms", "first_result_ms")
+        digits = 1 if key == "frame_cpu_ms" else 0
+        yield [label, range_over_runs(runs, key, "median", digits),
+               "" if once else range_over_runs(runs, key, "p95", digits)]
+
+
+# ---- bench scaling, bench heads ----
+
+def milliseconds(value):
+    return "—" if value is None else f"{value:.3f}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+
+
+@table("every-kernel", derived=lambda: {f"{one['kernel']} {one['N']}": 1e-6 * one["peak_bytes"]
+                                     for one in raw("scaling") if "peak_bytes" in one})
+def time_of_every_kernel():
+    lengths = [256, 1024, 4096, 16384, 32768]
+    times = {(one["kernel"], one["N"]): one.get("median_ms") for one in raw("scaling")}
+    yield ["kernel", *(f"{length:,}:" for length in lengths)]
+    for kernel in dict.fromkeys(kernel for kernel, _ in times):
+        yield [f"`{kernel}`", *(milliseconds(times[kernel, length]) for length in lengths)]
+
+
+@table("heads-speed")
+def time_by_number_of_heads():
+    points = {(one["kernel"], one["H"]): one for one in raw("heads")}
+    heads = [1, 3, 6, 12, 48, 96, 384, 768]
+    yield ["heads", *(f"{count}:" for count in heads)]
+    for kernel in ("softmax", "linear-cosine"):
+        yield [f"`{kernel}`, ms", *(f"{points[kernel, count]['median_ms']:.2f}" for count in heads)]
+    for kernel in ("softmax", "linear-cosine"):
+        yield [f"`{kernel}`, MB", *(f"{1e-6 * points[kernel, count]['peak_bytes']:.1f}" for count in heads)]
+
+
+# ---- bench generate ----
+
+def of_cases(value):
+    """A value of bench generate in float32, by kernel and context."""
+    return {(one["schedule"].split(" ")[0], one["context"]): one[value] for one in raw("generate-float32")}
+
+
+def growth_with_length():
+    """By how many per cent a kernel's slowest context is slower than its fastest."""
+    times = of_cases("decode_ms")
+    of_kernel = {kernel: [time for (one, _), time in times.items() if one == kernel] for kernel, _ in times}
+    return {kernel: 100 * (max(found) / min(found) - 1) for kernel, found in of_kernel.items()}
+
+
+@table("generate", also=["generate-bfloat16"], derived=growth_with_length)
+def time_of_a_token():
+    times, states = of_cases("decode_ms"), of_cases("state_bytes")
+    contexts = sorted({context for _, context in times})
+    yield ["kernel of all layers", *(f"{context:,}:" for context in contexts), f"state at {contexts[-1]:,}:"]
+    for kernel in dict.fromkeys(kernel for kernel, _ in times):
+        state = states[kernel, contexts[-1]] / 1e6
+        yield [f"`{kernel}`", *(f"{times[kernel, context]:.1f}" for context in contexts),
+               f"{state:.0f} MB" if state >= 100 else f"{state:.1f} MB"]
