@@ -225,3 +225,35 @@ def converted_sst2():
     for name in glue_order(rows, "sst2", "accuracy"):
         yield [glue_label(name), spread_text(rows[name]["measures"]["sst2"]["accuracy"]),
                *glue_cells(name, rows[name], differences)]
+
+
+# ---- recall ----
+
+def recalled():
+    """The results of every seed, by kernel."""
+    kernels = {}
+    for results in raw("recall-small")["seeds"].values():
+        for one in results:
+            kernels.setdefault(one["kernel"], []).append(one)
+    return kernels
+
+
+def recall_numbers():
+    """Accuracies in per cent; those of two maps of the same seeds, less one another, in points; their correlation with
+    entropy over the kernels."""
+    accuracy = {kernel: [one["accuracy"] for one in found] for kernel, found in recalled().items()}
+    entropy = [statistics.fmean(one["entropy"] for one in found) for found in recalled().values()]
+    difference = paired_difference(accuracy["exp-t1"], accuracy["exp-t2"])
+    return {"exp-t1 − exp-t2": [100 * number for number in difference.values()],
+            "correlation": statistics.correlation([statistics.fmean(of) for of in accuracy.values()], entropy)}
+
+
+@table("recall", also=["recall-paper"], derived=recall_numbers)
+def associative_recall():
+    paper = {kernel: f"{'' if share == 100 else 'about '}{share} %" for kernel, share in HEDGEHOG["associative recall"].items()}
+    paper |= {"exp-t1": "fails", "exp-t2": "solves it"}
+    yield ["kernel", "accuracy on 2,000 test sequences:", "seeds:", "entropy, nats:", "paper's task and model"]
+    for kernel, found in sorted(recalled().items(), key=lambda item: -statistics.fmean(one["accuracy"] for one in item[1])):
+        accuracy = spread([one["accuracy"] for one in found])
+        yield [f"`{kernel}`", f"{spread_text(accuracy)} %", str(len(found)),
+               f"{statistics.fmean(one['entropy'] for one in found):.2f}", paper.get(kernel, "")]

@@ -1,7 +1,7 @@
 """The tables of docs/ about speed, as functions of raw files (tools/results)."""
 import statistics
 
-from table_registry import raw, table
+from table_registry import percent, raw, table
 
 # ---- tools/compare ----
 
@@ -53,6 +53,20 @@ def bert_beside_others():
     return compared("compare-models", "BERT-base", lambda tokens, batch: f"{batch} × {tokens} tokens")
 
 
+@table("where-time-goes")
+def where_time_goes():
+    """Shares of the time of softmax (`flash`) in float32: its blocks' products, and attention as what is saved without it."""
+    yield ["model", "`flash`, ms:", "products:", "attention:", "the rest:", "bfloat16, times as fast:", "of it products:"]
+    for one in raw("compare-models")["cases"]:
+        ratio = {row["row"]: row["ratio"] for row in one["rows"]}
+        products, attention = ratio["bound: the matrix products of its blocks alone"], 1 - ratio["bound: no attention"]
+        bfloat16 = ratio["flash, bfloat16"]
+        size = f"{one['batch']} × {one['tokens']} tokens"
+        yield [f"{one['case']}, {size}", f"{statistics.median(one['rows'][0]['ms']):,.0f}", percent(products, 0),
+               percent(attention, 0), percent(1 - products - attention, 0), f"{1 / bfloat16:.2f}",
+               percent(ratio["bound: the products in bfloat16"] / bfloat16, 0)]
+
+
 @table("compare-decoder")
 def decoder_beside_others():
     cases = raw("compare-decoder")["cases"]
@@ -76,7 +90,8 @@ def range_over_runs(runs, key, statistic, digits=0):
 def waiting_at_the_window():
     runs = [raw(f"interact-{number}") for number in (1, 2, 3)]
     yield ["what", "median, ms:", "95th percentile, ms:"]
-    for key, label in [("first_frame_ms", "first frame, after the start of the process"), ("first_result_ms", "first result"),
+    for key, label in [("first_frame_ms", "first frame, after the start of the process"),
+                       ("first_result_ms", "first result"),
                        ("switch_last_layer_ms", "from switching a kernel until its result shows, last layer"),
                        ("switch_first_layer_ms", "… first layer, which is a full pass"),
                        ("key_last_layer_ms", "from a key typed in *Your kernel* until weights and KL show, last layer"),
@@ -116,6 +131,45 @@ def time_by_number_of_heads():
         yield [f"`{kernel}`, MB", *(f"{1e-6 * points[kernel, count]['peak_bytes']:.1f}" for count in heads)]
 
 
+@table("browse")
+def opening_heads():
+    found = raw("browse")
+    yield ["what", "median, ms:", "95th percentile, ms:"]
+    yield ["opening a head until its weights show (a layer not yet seen needs a pass)",
+           *(f"{found['open_head_ms'][statistic]:,.0f}" for statistic in ("median", "p95"))]
+    yield [f"all {found['heads']:.0f} at once", f"{found['all_heads_ms']:,.0f}", ""]
+    yield ["a frame while zooming and panning", *(f"{found['pan_frame_ms'][one]:.1f}" for one in ("median", "p95"))]
+
+
+@table("writing", also=["writing-follow"])
+def writing_in_the_window():
+    runs = [raw(f"writing-{number}") for number in (1, 2)]
+    yield ["what", "median, ms:", "95th percentile, ms:"]
+    each = sorted(run["each_side_ms_a_token"] for run in runs)
+    yield ["each side gets a token every …", f"{each[0]:.1f} and {each[1]:.1f}", ""]
+    for key, label in [("token_a_ms", "a token of A, without waiting for the other"), ("token_b_ms", "a token of B"),
+                       ("frame_cpu_ms", "main-thread time of a frame meanwhile, without rendering")]:
+        yield [label, range_over_runs(runs, key, "median", 1), range_over_runs(runs, key, "p95", 1)]
+    following = raw("writing-follow")["frame_cpu_ms"]
+    yield ["… where the other panels follow (one run)", f"{following['median']:.1f}", f"{following['p95']:.1f}"]
+
+
+# ---- bench model ----
+
+@table("hydra-model")
+def hydra_in_deit():
+    """Pictures a second in batches of 8, beside explicit softmax in the same run."""
+    found = {side: {one["schedule"] if one["kind"] == "schedule" else one["kind"]: one for one in raw(f"model-{side}")}
+             for side in (224, 384)}
+    yield ["schedule", *(head for side in found for head in (f"{side} px, pictures/s:", "to `softmax`:"))]
+    labels = {"untapped": "`softmax`, as the window runs it: stoppable, hidden states kept",
+              "without attention": "without attention"}
+    for name in ("softmax", "untapped", "sdpa", "flash", "back:2=hydra-cosine", "hydra-cosine", "without attention"):
+        gains = {side: 100 * rows[name]["times_softmax"] - 100 for side, rows in found.items()}
+        yield [labels.get(name, f"`{name}`"), *(cell for side, rows in found.items() for cell in (
+            f"{rows[name]['items_per_second']:.2f}", f"{gains[side]:+.0f} %".replace("-", "−")))]
+
+
 # ---- bench generate ----
 
 def of_cases(value):
@@ -139,3 +193,15 @@ def time_of_a_token():
         state = states[kernel, contexts[-1]] / 1e6
         yield [f"`{kernel}`", *(f"{times[kernel, context]:.1f}" for context in contexts),
                f"{state:.0f} MB" if state >= 100 else f"{state:.1f} MB"]
+
+
+# ---- build/cpu_loops ----
+
+@table("loops")
+def loops_alone():
+    found = {one["name"]: one for one in raw("loops")["benchmarks"]}
+    yield ["at 4,096 tokens", "any processor:", "AVX2:", "AVX-512:", "bfloat16 products:"]
+    for loop, unit in [("hydra-cosine", "bytes_per_second"), ("hedgehog", "FLOP/s"), ("flash", "FLOP/s")]:
+        names = (f"{loop}/{processor}/4096" for processor in ("plain", "avx2", "avx512", "avx512bf16"))
+        yield [f"{loop}, G{'B/s' if unit == 'bytes_per_second' else 'FLOP/s'}",
+               *(f"{1e-9 * found[name][unit]:,.0f}" if name in found else "" for name in names)]

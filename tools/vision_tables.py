@@ -105,5 +105,5 @@ def pointing_game():
     yield ["focus map, softmax", percent(hits["softmax"]["focus"])]
     yield ["focus map, `hydra-cosine` in the last two layers", percent(hits["hydra-cosine"]["focus"])]
     for name, label in [("attention", "the class token's attention"), ("rollout", "rollout"),
-                        ("centre", "the middle of the picture"), ("random", "a random patch")]:
+                        ("centre", "the middle of the picture"), ("chance", "a random patch")]:
         yield [label, percent(hits["softmax"][name])]

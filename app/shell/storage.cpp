@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "app/document/session_edits.h"
 #include "app/shell/layout.h"
 #include "app/ui/display.h"
@@ -41,10 +43,30 @@ void SettingsFile::save(Editor& editor) {
 SessionStore::SessionStore(fs::path folder, Display& display)
     : folder_(std::move(folder)), display_(&display) {
   if (folder_.empty()) return;
-  number_.emplace(folder_);
+  take_number();
   std::error_code none; // without a copy there is no last session
   if (fs::exists(copy_file(), none)) fs::rename(copy_file(), last_file(), none);
   has_last_ = fs::exists(last_file(), none);
+}
+
+// The smallest number that no other window has.
+void SessionStore::take_number() {
+  constexpr int most = 100;
+  try {
+    create_folders(folder_);
+    for (; number_ < most; ++number_) {
+      auto lock = ItemLock::take(folder_ / "windows.lock", number_, "make the folder writable");
+      if (!lock) continue;
+      number_lock_.emplace(*std::move(lock));
+      return;
+    }
+  } catch (const Error&) {
+    // The folder cannot be written, which the first copy will report, or its file system has no locks.
+  }
+}
+
+fs::path SessionStore::file_of_window(const char* name) const {
+  return folder_ / (number_ == 1 ? fmt::format("{}.json", name) : fmt::format("{}-{}.json", name, number_));
 }
 
 bool SessionStore::reopen_last(Editor& editor) {

@@ -8,7 +8,7 @@
 
 #include "app/document/editor.h"
 #include "app/jobs/background_job.h"
-#include "app/shell/window_number.h"
+#include "engine/base/files.h"
 
 namespace hydrascope::app {
 
@@ -68,11 +68,14 @@ private:
   void start(Session session, std::filesystem::path file, bool copy);
   void finish(Editor& editor);
   void write(Editor& editor, const std::filesystem::path& file);
-  std::filesystem::path copy_file() const { return folder_ / number_->file_name("autosave"); }
-  std::filesystem::path last_file() const { return folder_ / number_->file_name("last-session"); }
+  void take_number();
+  std::filesystem::path copy_file() const { return file_of_window("autosave"); }
+  std::filesystem::path last_file() const { return file_of_window("last-session"); }
+  std::filesystem::path file_of_window(const char* name) const;
 
   std::filesystem::path folder_;
-  std::optional<WindowNumber> number_; // if there is a folder
+  int number_ = 1;                      // of the windows that use the folder, from 1
+  std::optional<ItemLock> number_lock_; // keeps the number until this ends, or its process
   bool has_last_ = false;
   Display* display_;
   std::optional<SaveSession> to_save_;

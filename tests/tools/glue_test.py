@@ -6,7 +6,7 @@ import unittest
 
 from support import ToolTest, load
 
-from glue_tables import Table, read_table
+from glue_data import Table, read_table
 
 glue = load("glue")
 

@@ -102,9 +102,11 @@ void has_a_copy_for_each_window(ImGuiTestContext* context) {
   between_frames(context, [&] {
     SessionStore first(folder, application().display());
     set_layer_kernel(editor(), 5, {.name = "elu", .parameters = {}});
+    first.shut_down(editor()); // writes its copy; it goes on afterwards
     {
       SessionStore second(folder, application().display());
       IM_CHECK(!second.has_last());
+      IM_CHECK(fs::exists(folder / "autosave.json"));
       second.shut_down(editor());
     }
     set_layer_kernel(editor(), 5, {.name = "relu", .parameters = {}});

@@ -57,7 +57,7 @@ bool projects(const LoopProjection& projection) {
          projection.half_square != 0;
 }
 
-// y = scale · (x·W + b) − half_square · ‖x‖² of x (B,H,N,d), in float32, under autocast, too: rounded to
+// y = scale · (x·W + b) − half_square · ‖x‖² of x (B,H,N,d), in float32, also under autocast: rounded to
 // bfloat16, e^y would be 2 % off at |y| = 10.
 at::Tensor before_map(const at::Tensor& x, const at::Tensor& mask, const LoopProjection& projection) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
