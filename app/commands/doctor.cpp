@@ -16,6 +16,7 @@
 #include "app/commands/output.h"
 #include "app/ui/display.h"
 #include "app/ui/picture_clipboard.h"
+#include "app/ui/theme.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/process.h"
@@ -93,8 +94,16 @@ Check check_clipboard(WindowSystem system) {
   return check;
 }
 
+// `note`: of theme::Fonts.
+Check check_fonts(const std::string& note) {
+  if (note.empty()) return {.name = "fonts", .found = "Inter, JetBrains Mono"};
+  return {.name = "fonts",
+          .found = note,
+          .remedy = "install fonts-inter and fonts-jetbrains-mono; figures look otherwise without"};
+}
+
 // What a window would use: the window system, and with it the clipboard and OpenGL; without a display, the
-// OpenGL off screen.
+// OpenGL off screen; fonts.
 std::vector<Check> check_window() {
   Check drawing{.name = "OpenGL"};
   WindowSystem system = WindowSystem::none;
@@ -112,8 +121,9 @@ std::vector<Check> check_window() {
     drawing.found = std::string("missing: ") + error.what();
     drawing.remedy = "install an OpenGL 3.3 driver (Debian: libgl1-mesa-dri, libegl1); commands work without";
   }
+  const theme::Fonts fonts = theme::load_fonts();
   ImGui::DestroyContext();
-  return {check_display(system), check_clipboard(system), drawing};
+  return {check_display(system), check_clipboard(system), drawing, check_fonts(fonts.note)};
 }
 
 Check check_dialogs() {

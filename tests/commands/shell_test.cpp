@@ -34,6 +34,7 @@ TEST_F(ShellCommand, DoctorNamesTheMachineAndTheModels) {
   EXPECT_EQ(checks.at("LibTorch").at("found"), "2.11.0");
   EXPECT_NE(checks.at("processor").at("found").get<std::string>().find("loops"), std::string::npos);
   EXPECT_EQ(checks.at("program's files").at("found"), source_folder().string());
+  EXPECT_EQ(checks.at("fonts").at("found"), "Inter, JetBrains Mono");
 }
 
 TEST_F(ShellCommand, DoctorSaysWhatIsMissing) {
