@@ -90,7 +90,7 @@ BUNDLED = [("softmax", "`softmax`", ""),
            ("hedgehog", "`hedgehog`", "maps, attention of all layers, layers 8 to 11, head")]
 
 
-@table("image", also=["image-softmax-252", "image-hydra-cosine-252"])
+@table("image", also=[f"image-{kernel}-{which}" for kernel in ("softmax", "hydra-cosine") for which in ("1000", "252")])
 def bundled_adapters():
     yield ["schedule", "what was trained through it", "top-1:", "top-5:"]
     for name, schedule, trained in BUNDLED:
