@@ -48,11 +48,6 @@ def deit_beside_others():
     return compared("compare-models", "DeiT-B", lambda _, batch: f"batch of {batch}")
 
 
-@table("compare-bert", derived=lambda: inverse_ratios("compare-models"))
-def bert_beside_others():
-    return compared("compare-models", "BERT-base", lambda tokens, batch: f"{batch} × {tokens} tokens")
-
-
 @table("where-time-goes")
 def where_time_goes():
     """Shares of the time of softmax (`flash`) in float32: its blocks' products, and attention as what is saved without it."""
@@ -131,16 +126,6 @@ def time_by_number_of_heads():
         yield [f"`{kernel}`, MB", *(f"{1e-6 * points[kernel, count]['peak_bytes']:.1f}" for count in heads)]
 
 
-@table("browse")
-def opening_heads():
-    found = raw("browse")
-    yield ["what", "median, ms:", "95th percentile, ms:"]
-    yield ["opening a head until its weights show (a layer not yet seen needs a pass)",
-           *(f"{found['open_head_ms'][statistic]:,.0f}" for statistic in ("median", "p95"))]
-    yield [f"all {found['heads']:.0f} at once", f"{found['all_heads_ms']:,.0f}", ""]
-    yield ["a frame while zooming and panning", *(f"{found['pan_frame_ms'][one]:.1f}" for one in ("median", "p95"))]
-
-
 @table("writing", also=["writing-follow"])
 def writing_in_the_window():
     runs = [raw(f"writing-{number}") for number in (1, 2)]
@@ -152,22 +137,6 @@ def writing_in_the_window():
         yield [label, range_over_runs(runs, key, "median", 1), range_over_runs(runs, key, "p95", 1)]
     following = raw("writing-follow")["frame_cpu_ms"]
     yield ["… where the other panels follow (one run)", f"{following['median']:.1f}", f"{following['p95']:.1f}"]
-
-
-# ---- bench model ----
-
-@table("hydra-model")
-def hydra_in_deit():
-    """Pictures a second in batches of 8, beside explicit softmax in the same run."""
-    found = {side: {one["schedule"] if one["kind"] == "schedule" else one["kind"]: one for one in raw(f"model-{side}")}
-             for side in (224, 384)}
-    yield ["schedule", *(head for side in found for head in (f"{side} px, pictures/s:", "to `softmax`:"))]
-    labels = {"untapped": "`softmax`, as the window runs it: stoppable, hidden states kept",
-              "without attention": "without attention"}
-    for name in ("softmax", "untapped", "sdpa", "flash", "back:2=hydra-cosine", "hydra-cosine", "without attention"):
-        gains = {side: 100 * rows[name]["times_softmax"] - 100 for side, rows in found.items()}
-        yield [labels.get(name, f"`{name}`"), *(cell for side, rows in found.items() for cell in (
-            f"{rows[name]['items_per_second']:.2f}", f"{gains[side]:+.0f} %".replace("-", "−")))]
 
 
 # ---- bench generate ----

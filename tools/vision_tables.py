@@ -82,7 +82,6 @@ def learned_maps():
 BUNDLED = [("softmax", "`softmax`", ""),
            ("hydra-cosine", "`back:2=hydra-cosine`", "layers 10 and 11, 5 epochs"),
            ("aft-simple", "`back:2=aft-simple`", "layers 10 and 11, 3 epochs"),
-           ("hydra-mean", "`back:2=hydra-mean`", "layers 10 and 11, 3 epochs"),
            ("hydra-tanh-l2", "`back:2=hydra-tanh-l2`", "layers 10 and 11, 3 epochs"),
            ("poly-nl", "`back:2=poly-nl`", "layers 10 and 11, 3 epochs"),
            ("hydra-cosine-back4", "`back:4=hydra-cosine`", "attention of layers 8 to 11, 2 epochs, from labels"),
