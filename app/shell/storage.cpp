@@ -60,8 +60,7 @@ void SessionStore::take_number() {
       number_lock_.emplace(*std::move(lock));
       return;
     }
-  } catch (const Error&) {
-    // The folder cannot be written, which the first copy will report, or its file system has no locks.
+  } catch (const Error&) { // NOLINT(bugprone-empty-catch): no locks here, or the first copy will report it
   }
 }
 
