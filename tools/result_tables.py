@@ -2,7 +2,7 @@
 import statistics
 
 from experiment import paired_difference, spread, spread_text
-from table_registry import HEDGEHOG, by, percent, points, raw, table
+from table_registry import HEDGEHOG, by, percent, points, raw, table, with_error
 
 # Tables: the head, then the rows; a head that ends in ":" is aligned to the right.
 
@@ -89,7 +89,7 @@ def converted_decoder():
 def difference(row, window):
     """Of a row's mean loss to softmax's, window by window."""
     found = row.get("difference to softmax", {}).get(window)
-    return f"{found['mean']:.3f} ± {found['standard_error']:.3f}".replace("-", "−") if found else ""
+    return with_error(found) if found else ""
 
 
 def ratios_of_lora():

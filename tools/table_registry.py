@@ -42,9 +42,15 @@ def percent(share, digits=1):
     return f"{100 * share:.{digits}f} %"
 
 
-def points(difference):
-    """A mean ± its standard error, both in per cent."""
-    return f"{100 * difference['mean']:.1f} ± {100 * difference['standard_error']:.1f}".replace("-", "−")
+def with_error(found, digits=3, scale=1):
+    """A mean ± its standard error."""
+    mean, error = (f"{scale * found[name]:.{digits}f}" for name in ("mean", "standard_error"))
+    return f"{mean} ± {error}".replace("-", "−")
+
+
+def points(found):
+    """A share's mean ± its standard error, in points."""
+    return with_error(found, 1, 100)
 
 
 PAPERS = json.loads((RAW / "papers.json").read_text())

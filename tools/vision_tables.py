@@ -2,7 +2,7 @@
 import statistics
 
 from experiment import paired_difference, spread, spread_text
-from table_registry import percent, points, raw, table
+from table_registry import percent, points, raw, table, with_error
 
 
 @table("curves")
@@ -13,8 +13,7 @@ def deletion_and_insertion():
              "centre": "nearest to the middle first", "random": "random"}
     over_random = {one["of"]: one for one in output["curves_differences"] if one["from"] == "random"}
     for name, label in names.items():
-        shown = [f"{one['mean']:.3f} ± {one['standard_error']:.3f}".replace("-", "−")
-                 for areas in (output["curves"][name], over_random.get(name, {}))
+        shown = [with_error(one) for areas in (output["curves"][name], over_random.get(name, {}))
                  for one in (areas.get("deletion"), areas.get("insertion")) if one]
         yield [label, *shown, *[""] * (4 - len(shown))]
 
