@@ -73,6 +73,7 @@ TEST(ProvenanceOf, WhatIsNoFigureIsSaidToBeNone) {
        {"", "\x89PNG\r\n\x1a\n", "<svg></svg>", "%PDF-1.5\n%%EOF", "a,b\n1,2\n", "{}", "{"})
     EXPECT_THROW(provenance_of(bytes, "file"), ForeignFile) << bytes;
   EXPECT_THROW(provenance_of("# {\"program\":\"another\"}\n", "file"), BrokenFile);
+  EXPECT_THROW(provenance_of("# {\"program\":[\"hydrascope\"]}\n", "file"), BrokenFile);
   EXPECT_THROW(provenance_of("# {\"program\":\n", "file"), BrokenFile);
   EXPECT_THROW(read_provenance("/nonexistent/figure.svg"), Error);
 }
