@@ -139,8 +139,9 @@ bool Application::wait(double seconds) {
     return editor_->frame_requests().now || !editor_->commands().empty() ||
            editor_->revision() != drawn_revision_;
   };
-  // While text is written, thirty frames per second are enough: more would slow the tokens.
-  if ((redraw_ > 0 && !editor_->writing.running) || changed()) next = 0;
+  // While the model runs or writes, thirty frames per second are enough: more would slow it.
+  const bool model_runs = coordinator_->computing() || editor_->writing.running;
+  if ((redraw_ > 0 && !model_runs) || changed()) next = 0;
   const double now = seconds_now();
   double until = next;
   constexpr double long_rest = 30;

@@ -66,6 +66,32 @@ TEST_F(ShellCommand, VersionNamesLibraryProcessorAndGpu) {
     EXPECT_NE(outcome.output.find(part), std::string::npos) << outcome.output;
 }
 
+// How long OpenMP's threads spin, each time that libgomp was loaded.
+TEST_F(ShellCommand, OnlyTheWindowsThreadsDoNotSpin) {
+  setenv("OMP_DISPLAY_ENV", "verbose", 1);
+  const auto spins = [&](const std::string& arguments) {
+    const Outcome outcome = hydrascope(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    std::vector<std::string> found;
+    std::istringstream lines(outcome.errors);
+    for (std::string line; std::getline(lines, line);)
+      if (const auto value = line.find("GOMP_SPINCOUNT = "); value != std::string::npos)
+        found.push_back(line.substr(value + 17));
+    return found;
+  };
+  const auto once = [](const char* count) { return std::vector<std::string>{count}; };
+  EXPECT_EQ(spins("kernels"), once("'300000'"));
+  // The restart precedes the libraries' constructors.
+  EXPECT_EQ(spins("--screenshot '" + at("window.png") + "'"), once("'0'"));
+  EXPECT_EQ(spins("--no-adapter kernels"), (std::vector<std::string>{"'0'", "'300000'"})); // a wrong guess
+  setenv("OMP_WAIT_POLICY", "active", 1);                                                  // the user's own
+  const std::vector<std::string> own = spins("--screenshot '" + at("window.png") + "'");
+  unsetenv("OMP_WAIT_POLICY");
+  unsetenv("OMP_DISPLAY_ENV");
+  ASSERT_EQ(own.size(), 1u);
+  EXPECT_GT(own.front().size(), std::string("'300000'").size()); // active: as good as for ever
+}
+
 TEST_F(ShellCommand, AnInstalledProgramStarts) {
   const std::string build = program().parent_path().string(), prefix = at("prefix");
   const std::string install = "cmake --install '" + build + "' --component program --prefix '" + prefix + "'";
