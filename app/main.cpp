@@ -79,9 +79,9 @@ void restart_before_constructors(const int argc, char** argv, char** environment
   execve("/proc/self/exe", argv, changed.data());
 }
 
-[[gnu::used,
-  gnu::section(".preinit_array")]] void (*const before_constructors)(int, char**,
-                                                                     char**) = restart_before_constructors;
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a constant pointer to a function
+[[gnu::used, gnu::section(".preinit_array")]] constexpr auto before_constructors =
+    restart_before_constructors;
 
 // Where the arguments looked like something else.
 void restart_if_needed(const bool window, char** argv) {

@@ -3,11 +3,14 @@
 allocator (LD_PRELOAD).
 
 Its argument is a JSON object: {"peer": NAME, "settings": {…}, "threads": t} with "seconds", or "runs" and "warm_ups".
-Prints the milliseconds of each run as JSON.
+Prints the milliseconds of each run as JSON, and bytes: the process's most, and what it held before there was a model.
 """
+import importlib
 import json
+import re
 import sys
 import time
+from pathlib import Path
 
 import torch
 
@@ -168,13 +171,25 @@ PEERS = {function.__name__: function for function in
          (hydra, hedgehog, sdpa, flash_linear_attention, timm, onnx_runtime, transformers, decoder)}
 
 
+LIBRARIES = {"timm": "timm", "onnx_runtime": "onnxruntime", "transformers": "transformers.models.bert.modeling_bert"}
+
+
+def resident_bytes(field):
+    """Of this process: VmRSS now, VmHWM at most."""
+    return 1024 * int(re.search(rf"^{field}:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.M).group(1))
+
+
 def main():
     request = json.loads(sys.argv[1])
     torch.set_num_threads(request["threads"])
     torch.set_grad_enabled(False)
     on_device = once if request["settings"]["device"] == "cpu" else once_on_gpu
+    if request["peer"] in LIBRARIES:
+        importlib.import_module(LIBRARIES[request["peer"]])
+    libraries = resident_bytes("VmRSS")
     run = PEERS[request["peer"]](request["settings"])
-    print(json.dumps([1e3 * seconds for seconds in timed(run, on_device, request)]))
+    milliseconds = [1e3 * seconds for seconds in timed(run, on_device, request)]
+    print(json.dumps({"ms": milliseconds, "libraries_bytes": libraries, "peak_bytes": resident_bytes("VmHWM")}))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ ScheduleText schedule_of(const std::string& text) {
 
 // What the rows of one batch size are compared with.
 struct Reference {
-  double softmax = 0, bound = 0; // items a second; softmax 0: not among the schedules
+  double softmax = 0, bound = 0; // items a second; 0: not measured
 };
 
 std::map<int, Reference> references(const std::vector<ThroughputRow>& rows) {
@@ -66,7 +66,7 @@ ordered_json entry_of(const ThroughputRow& row, const Reference& reference,
                         {"p95_ms", 1e3 * row.time.p95}};
   if (reference.softmax > 0) entry["times_softmax"] = row.items_per_second / reference.softmax;
   if (row.kind != Kind::schedule) return entry;
-  entry["share_of_bound"] = row.items_per_second / reference.bound;
+  if (reference.bound > 0) entry["share_of_bound"] = row.items_per_second / reference.bound;
   entry["path"] = row.paths;
   return entry;
 }
@@ -98,10 +98,10 @@ void run(const ModelBenchOptions& options) {
     ProgressBar bar("bench model");
     rows = measure_throughput(request, [&](std::int64_t done, std::int64_t total) { bar.show(done, total); });
   }
-  const auto compared = references(rows);
+  std::map<int, Reference> compared = references(rows);
   ordered_json entries = ordered_json::array();
   for (const ThroughputRow& row : rows)
-    entries.push_back(entry_of(row, compared.at(row.batch), request.execution));
+    entries.push_back(entry_of(row, compared[row.batch], request.execution));
   if (options.json) {
     std::cout << entries.dump(2) << '\n';
     return;
@@ -154,6 +154,8 @@ void add_bench_model(CLI::App& bench) {
   command->add_option("--warm-ups", request.warm_ups, "batches before them")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  command->add_flag("--alone", request.alone,
+                    "time the schedules alone: no bounds, which need the blocks' matrices a second time");
   command->add_flag("--json", options->json, "one JSON document on standard output");
   command->callback([options] { run(*options); });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -177,12 +178,14 @@ std::vector<ThroughputRow> measure(const Placement& placement, const ThroughputR
     contenders.emplace_back(model, layer_kernels(*model, parse_schedule(text, layers).layers));
   Contender bound(model, std::vector(static_cast<std::size_t>(layers),
                                      LayerKernel{std::make_shared<const Bypass>(), {}, false}));
-  const Products products(read_config(request.model_folder), placement);
+  std::optional<Products> products;
+  if (!request.alone) products.emplace(read_config(request.model_folder), placement);
   const ModelInput first = first_input(*model, request);
 
   std::int64_t done = 0;
-  const auto total = static_cast<std::int64_t>(request.batches.size() * (contenders.size() + 3)) *
-                     (request.warm_ups + request.runs);
+  const auto total =
+      static_cast<std::int64_t>(request.batches.size() * (contenders.size() + (request.alone ? 0 : 3))) *
+      (request.warm_ups + request.runs);
   std::vector<ThroughputRow> rows;
   for (const int batch : request.batches) {
     const ModelInput input = placed(*model, repeated(first, batch));
@@ -201,12 +204,15 @@ std::vector<ThroughputRow> measure(const Placement& placement, const ThroughputR
       entries.push_back({row(Kind::schedule, written_schedule(request.schedules[i]), contenders[i].paths()),
                          [&, i] { contenders[i].run(); },
                          {}});
-    entries.push_back(
-        {row(Kind::untapped, written_schedule(request.schedules.front()) + ", run by the program", ""),
-         [&] { contenders.front().run_untapped(stop); },
-         {}});
-    entries.push_back({row(Kind::without_attention, "no attention", ""), [&] { bound.run(); }, {}});
-    entries.push_back({row(Kind::products, "matrix products alone", ""), [&] { products.run(hidden); }, {}});
+    if (products) {
+      entries.push_back(
+          {row(Kind::untapped, written_schedule(request.schedules.front()) + ", run by the program", ""),
+           [&] { contenders.front().run_untapped(stop); },
+           {}});
+      entries.push_back({row(Kind::without_attention, "no attention", ""), [&] { bound.run(); }, {}});
+      entries.push_back(
+          {row(Kind::products, "matrix products alone", ""), [&] { products->run(hidden); }, {}});
+    }
     take_turns(
         entries, request, DeviceClock(placement.device),
         [&] {
