@@ -20,6 +20,7 @@
 #include <c10/core/GradMode.h>
 
 #include "engine/attention/interface/tokens.h"
+#include "engine/models/transformer/checkpoint.h"
 #include "engine/models/transformer/row_weights.h"
 
 namespace hydrascope {
@@ -143,6 +144,7 @@ at::Tensor Linear::run_packed(const at::Tensor& x, bool with_gelu) const {
     stored_ = joined();
     const c10::NoGradGuard no_gradient;
     stored_.weight = one_dnn().reorder->call(stored_.weight.contiguous(), typical_rows);
+    for (const Part& part : parts_) release_pages(part.weight);
   });
   std::optional<at::Tensor> bias;
   if (stored_.bias.defined()) bias = stored_.bias;
