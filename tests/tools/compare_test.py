@@ -1,4 +1,8 @@
 """tools/compare: rows take turns, and ratios are of one turn."""
+import json
+import pathlib
+import sys
+import tempfile
 import types
 import unittest
 
@@ -63,6 +67,31 @@ class CaseTest(unittest.TestCase):
         turn = {}
         self.assertEqual([row.turn(turn) for row in rows], [8, 2])
         self.assertEqual(len(printed), 1)
+
+    def test_cases_measured_before_an_error_are_written(self):
+        def broken(_):
+            yield {"case": "second"}
+            sys.exit("error: the third")
+
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = types.SimpleNamespace(write=pathlib.Path(folder) / "times.json")
+            document = {"command": "tools/compare a b", "cases": []}
+            with self.assertRaises(SystemExit):
+                compare.measure([lambda _: [{"case": "first"}], broken], arguments, document)
+            self.assertEqual(json.loads(arguments.write.read_text()),
+                             {"command": "tools/compare a b", "cases": [{"case": "first"}, {"case": "second"}]})
+
+    def test_memory_is_that_of_the_command_alone(self):
+        own = bytearray(200 << 20)  # of the process that asks
+        peak = compare.peak_bytes([sys.executable, "-S", "-c", "kept = bytearray(60 << 20)"])
+        self.assertGreater(peak, 60 << 20)
+        self.assertLess(peak, 120 << 20)
+        self.assertEqual(len(own), 200 << 20)
+
+    def test_a_command_that_fails_has_no_memory(self):
+        with self.assertRaises(SystemExit) as error:
+            compare.peak_bytes([sys.executable, "-S", "-c", "import sys; sys.exit('a reason')"])
+        self.assertIn("a reason", str(error.exception))
 
 
 if __name__ == "__main__":
