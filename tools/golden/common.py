@@ -7,6 +7,8 @@ checkpoint stores (F16 and BF16 are widened, never recomputed).
 import json
 import math
 import pathlib
+import shlex
+import sys
 import tempfile
 import zlib
 
@@ -75,6 +77,25 @@ def load(model_class, folder):
 
 def write_json(path, value):
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def add_write(parser):
+    parser.add_argument("--write", type=pathlib.Path, help="JSON of what was found, for tools/results keep")
+
+
+def write_found(file, rows):
+    """What a comparison found, with its command, if --write asks for it."""
+    if file is None:
+        return
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+    import experiment
+
+    words = sys.argv[1:]
+    place = words.index("--write")
+    del words[place:place + 2]
+    words = [pathlib.Path(word).name if word.startswith("/") else word for word in words]
+    command = ["python", f"tools/golden/{pathlib.Path(sys.argv[0]).name}", *words]
+    experiment.write_json(file, {"command": shlex.join(command), **experiment.measured_by(), "rows": rows})
 
 
 def compact(value):

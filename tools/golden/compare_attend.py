@@ -16,11 +16,15 @@ import tempfile
 import torch
 from safetensors.torch import load_file, save_file
 
+import common
+
 LENGTHS = [1, 2, 63, 64, 65, 197, 198, 577, 4097]
 WIDTHS = [1, 8, 32, 64, 80, 128]
 GRIDS = {65: (8, 8), 197: (14, 14), 198: (14, 14), 577: (24, 24), 4097: (64, 64)}
 LIMITS = {("float32", 1.0): 2e-5, ("float32", 1e-4): 2e-5, ("float32", 30.0): 2e-3, ("float32", 100.0): 2e-2,
           ("bfloat16", 1.0): 2e-2}
+HYBRIDS = {"based": 16, "hedgehog-window": 64}  # tokens in which softmax is kept
+OWN = "phi"  # its definition is the user's
 
 
 def cut(x, heads):
@@ -34,9 +38,10 @@ def normalised(log_products, visible):
     return torch.where(torch.isinf(total) | ~visible, 0.0, (seen - total).exp())
 
 
-def linear(log_query, log_key, visible):
+def log_products(log_query, log_key):
+    """log φ(q)·φ(k) of all queries and keys."""
     rows = [torch.logsumexp(log_query[:, :, c : c + 1] + log_key, -1) for c in range(log_query.shape[2])]
-    return normalised(torch.stack(rows, 2), visible)
+    return torch.stack(rows, 2)
 
 
 def projected(x, side, given):
@@ -50,6 +55,8 @@ def log_features(name, x, side, given, mask):
         return torch.where(x > 0, torch.log(x.clamp_min(0) + 1), x)
     if name == "relu":
         return relu(x)
+    if name == "relu-squared":
+        return 2 * relu(x)
     if name in ("exp-t1", "exp-t2"):
         return x * int(name[-1])
     if name == "hedgehog-untrained":
@@ -66,6 +73,8 @@ def log_features(name, x, side, given, mask):
         return relu(y)
     if name == "hedgehog":
         return pair(y)
+    if name in ("hedgehog-exp", "hedgehog-window"):
+        return y
     return torch.cat([torch.log_softmax(y, -1), torch.log_softmax(-y, -1)], -1)  # hedgehog-softmax
 
 
@@ -77,7 +86,8 @@ def window(length, w):
     return (place >= first[:, None]) & (place < first[:, None] + width)
 
 
-def near(mask, grid, tokens):
+def near(mask, grid, tokens, w=64):
+    """Which keys are in a query's window: 14 x 14 patches of a grid, w of a text's real tokens."""
     if grid:
         rows, columns = grid
         prefix = tokens - rows * columns
@@ -89,7 +99,7 @@ def near(mask, grid, tokens):
     for b, row in enumerate(mask):
         places = row.nonzero().squeeze(1)
         if len(places):
-            result[b, 0, places[:, None], places[None, :]] = window(len(places), 64)
+            result[b, 0, places[:, None], places[None, :]] = window(len(places), w)
     return result
 
 
@@ -132,16 +142,20 @@ def reference(name, tensors, mask, given, grid):
         weights = normalised(scores, visible)
     elif name == "local-window":
         weights = normalised(scores, visible & near(mask, grid, q.shape[2]))
-    elif name == "taylor":
-        weights = normalised((1 + scores + scores**2 / 2).log(), visible)
     else:
-        weights = linear(*(log_features(name, x, side, given, mask)
-                           for x, side in ((q, "query_map"), (k, "key_map"))), visible)
+        if name in ("taylor", "based"):
+            products = (1 + scores + scores**2 / 2).log()
+        else:
+            products = log_products(*(log_features(name, x, side, given, mask)
+                                      for x, side in ((q, "query_map"), (k, "key_map"))))
+        if name in HYBRIDS:
+            products = torch.where(near(mask, None, q.shape[2], HYBRIDS[name]), scores, products)
+        weights = normalised(products, visible)
     return weights @ v, weights
 
 
 def parameters(name, heads, width):
-    if name in ("t2r", "t2r-hh", "hedgehog", "hedgehog-softmax"):
+    if name in ("t2r", "t2r-hh", "hedgehog", "hedgehog-exp", "hedgehog-softmax", "hedgehog-window"):
         bound = math.sqrt(6 / width) if name.startswith("t2r") else 0
         start = (lambda: (torch.rand(heads, width, width) * 2 - 1) * bound) if bound else (
             lambda: torch.eye(width) + 0.3 * torch.randn(heads, width, width) / math.sqrt(width))
@@ -209,9 +223,10 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--kernels", default="")
     parser.add_argument("--quick", action="store_true", help="half of the shapes")
+    common.add_write(parser)
     options = parser.parse_args()
     listed = json.loads(subprocess.run([options.program, "kernels", "--json"], capture_output=True, check=True).stdout)
-    names = [n for n in options.kernels.split(",") if n] or [kernel["name"] for kernel in listed]
+    names = [n for n in options.kernels.split(",") if n] or [kernel["name"] for kernel in listed if kernel["name"] != OWN]
     comparison = Comparison(options.program)
     for name in names:
         for tokens in LENGTHS[:: 2 if options.quick else 1]:
@@ -227,6 +242,10 @@ def main():
     for (dtype, scale), (error, title) in comparison.worst.items():
         print(f"{dtype} ×{scale:g}: worst {error:.2e} ({title})")
     print(f"{comparison.cases} cases, {comparison.failed} failed")
+    if not comparison.failed:
+        common.write_found(options.write, [{"dtype": dtype, "scale": scale, "error": error, "case": title}
+                                           for (dtype, scale), (error, title) in comparison.worst.items()]
+                           + [{"cases": comparison.cases}])
     raise SystemExit(comparison.failed > 0)
 
 

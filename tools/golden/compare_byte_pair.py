@@ -73,7 +73,7 @@ def gpt2(folder, target):
     return tokenizer
 
 
-def compare(program, name, folder, tokenizer, all_lines, show):
+def compare(program, name, folder, tokenizer, all_lines, show, rows):
     text = "".join(f"{line}\n" for line in all_lines).encode()
     done = subprocess.run([program, "tokenize", "--model", folder], input=text, capture_output=True, check=False)
     if done.returncode:
@@ -84,6 +84,7 @@ def compare(program, name, folder, tokenizer, all_lines, show):
     wrong = [index for index, ids in enumerate(expected) if index >= len(found) or found[index] != ids]
     for index in wrong[:show]:
         print(f"  {all_lines[index]!r}\n    found    {found[index : index + 1]}\n    expected {expected[index]}")
+    rows.append({"tokenizer": name, "lines": len(expected), "differ": len(wrong)})
     good = not wrong and len(found) == len(expected)
     print(f"{'ok  ' if good else 'FAIL'} {name}: {len(wrong)} of {len(expected)} lines differ, {len(found)} came back", flush=True)
     return good
@@ -98,6 +99,7 @@ def main():
     parser.add_argument("--text", type=pathlib.Path, action="append", default=[])
     parser.add_argument("--seed", type=int)
     parser.add_argument("--show", type=int, default=5, help="differing lines to print for each tokenizer")
+    common.add_write(parser)
     args = parser.parse_args()
     tables = json.loads((GOLDEN / "generator.json").read_text(encoding="utf-8"))
     source = lines.Generator(tables | ({} if args.seed is None else {"seed": args.seed}))
@@ -106,7 +108,7 @@ def main():
     all_lines += [source.line() for _ in range(tables["lines"])]
     for file in args.text:
         all_lines += file.read_text(encoding="utf-8").split("\n")
-    good = True
+    good, rows = True, []
     with tempfile.TemporaryDirectory() as scratch:
         folders = {}
         for name in ("gpt2", "smollm2", "llama3"):
@@ -132,7 +134,9 @@ def main():
             tokenizer.no_truncation()
             tokenizer.no_padding()
             (folder / "config.json").write_text("{}\n")  # tokenize wants a model folder
-            good &= compare(args.program, name, folder, tokenizer, all_lines, args.show)
+            good &= compare(args.program, name, folder, tokenizer, all_lines, args.show, rows)
+    if good:
+        common.write_found(args.write, rows)
     return 0 if good else 1
 
 

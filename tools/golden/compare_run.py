@@ -118,6 +118,7 @@ def main():
     parser.add_argument("--only", help="names that contain this")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--checkpoint", type=pathlib.Path, action="append", default=[])
+    common.add_write(parser)
     arguments, options = sys.argv[1:], []
     if "--" in arguments:
         position = arguments.index("--")
@@ -129,7 +130,7 @@ def main():
     args.folder.mkdir(parents=True, exist_ok=True)
     picture = args.folder / "picture.png"
     Image.fromarray(waves(320, 261, 3, "compare")).save(picture)
-    failed = 0
+    failed, rows = 0, []
     jobs = [(name, args.folder / name.replace(", ", "-").replace(" ", "-"), True) for name in MODELS]
     jobs += [(folder.name, folder.resolve(), False) for folder in args.checkpoint]
     for name, folder, ours in jobs:
@@ -140,6 +141,7 @@ def main():
                 make_checkpoint(folder, name)
             worst, where, remark = compare(args.program, folder, picture, PAIR if "pair" in name else None, options)
             good = worst <= LIMIT
+            rows.append({"model": name, "error": worst, "tensor": where})
             print(f"{'ok  ' if good else 'FAIL'} {name}: {worst:.1e} at {where}  {remark}", flush=True)
         except (RuntimeError, OSError, ValueError, AssertionError) as problem:
             good = False
@@ -147,6 +149,8 @@ def main():
         failed += not good
         if ours and not args.keep:
             shutil.rmtree(folder, ignore_errors=True)
+    if not failed:
+        common.write_found(args.write, rows)
     return 1 if failed else 0
 
 

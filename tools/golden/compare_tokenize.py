@@ -51,7 +51,7 @@ def run_program(program, folder, all_lines):
     return [json.loads(row) for row in done.stdout.decode().split("\n") if row]
 
 
-def compare(program, folder, tokenizer, all_lines, show):
+def compare(program, folder, tokenizer, all_lines, show, rows):
     try:
         found = run_program(program, folder, all_lines)
     except (RuntimeError, OSError, ValueError) as problem:
@@ -68,6 +68,7 @@ def compare(program, folder, tokenizer, all_lines, show):
             if wrong <= show:
                 print(f"  {line!r}\n    found    {ids}\n    expected {expected}")
     print(f"{'FAIL' if wrong else 'ok  '} {folder.name}: {wrong} of {len(all_lines)} lines differ", flush=True)
+    rows.append({"tokenizer": folder.name, "lines": len(all_lines), "differ": wrong})
     return not wrong
 
 
@@ -77,20 +78,23 @@ def main():
     parser.add_argument("--checkpoint", type=pathlib.Path, action="append", default=[])
     parser.add_argument("--seed", type=int)
     parser.add_argument("--show", type=int, default=5, help="differing lines to print for each folder")
+    common.add_write(parser)
     args = parser.parse_args()
     tables = json.loads((WORDPIECE / "generator.json").read_text(encoding="utf-8"))
     source = lines.Generator(tables | ({} if args.seed is None else {"seed": args.seed}))
     all_lines = [source.line() for _ in range(tables["lines"])] + EDGE_CASES
-    good = True
+    good, rows = True, []
     with tempfile.TemporaryDirectory() as scratch:
         for vocabulary in ("uncased", "cased"):
             tokenizer = unlimited(BertTokenizer.from_pretrained(WORDPIECE / vocabulary)._tokenizer)
             for as_json in (False, True):
                 folder = model_folder(pathlib.Path(scratch), vocabulary, as_json)
-                good &= compare(args.program, folder, tokenizer, all_lines, args.show)
+                good &= compare(args.program, folder, tokenizer, all_lines, args.show, rows)
         for folder in args.checkpoint:
             tokenizer = unlimited(AutoTokenizer.from_pretrained(folder)._tokenizer)
-            good &= compare(args.program, folder.resolve(), tokenizer, all_lines, args.show)
+            good &= compare(args.program, folder.resolve(), tokenizer, all_lines, args.show, rows)
+    if good:
+        common.write_found(args.write, rows)
     return 0 if good else 1
 
 
