@@ -46,12 +46,12 @@ int check_printed(const int status) {
 // OpenMP's threads spin between parallel regions by default and would occupy the core of the frame loop.
 // libgomp reads OMP_WAIT_POLICY when it is loaded, so the window's program restarts with it set: before the
 // libraries' constructors if the arguments look like the window's, since LibTorch's take 0.15 s, or else in
-// main(). `restarted` says which of the two set it.
+// main(). `restarted` keeps a program from doing it twice.
 constexpr const char* wait_policy = "OMP_WAIT_POLICY";
 constexpr const char* restarted = "HYDRASCOPE_RESTARTED";
 constexpr std::array window_benchmarks{"interact", "browse", "write"};
 
-// Nothing, an option or a file comes first.
+// Whether the first argument is missing, an option or a file's name.
 bool looks_like_window(const int argc, char** argv) {
   if (argc < 2) return true;
   const std::string_view first = argv[1];
@@ -68,7 +68,7 @@ void restart_before_constructors(const int argc, char** argv, char** environment
   for (char** variable = environment; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
     if (text.starts_with("OMP_WAIT_POLICY=") || text.starts_with("HYDRASCOPE_RESTARTED=")) return;
-    if (count + 3 > changed.size()) return;
+    if (count + 4 > changed.size()) return; // two more and the end
     changed[count++] = *variable;
   }
   if (!looks_like_window(argc, argv)) return;
@@ -83,11 +83,11 @@ void restart_before_constructors(const int argc, char** argv, char** environment
 [[gnu::used, gnu::section(".preinit_array")]] constexpr auto before_constructors =
     restart_before_constructors;
 
-// Where the arguments looked like something else.
+// Restarts the program where looks_like_window() was wrong.
 void restart_if_needed(const bool window, char** argv) {
-  const bool passive = std::getenv(wait_policy) != nullptr;
-  const bool early = environment(restarted) == "early";
-  if (window ? passive : !early) return;
+  const std::string policy = environment(wait_policy);
+  const bool set_here = environment(restarted) == "early" && policy == "passive";
+  if (window ? !policy.empty() : !set_here) return;
   if (window)
     setenv(wait_policy, "passive", 1);
   else

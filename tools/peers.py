@@ -3,7 +3,7 @@
 allocator (LD_PRELOAD).
 
 Its argument is a JSON object: {"peer": NAME, "settings": {…}, "threads": t} with "seconds", or "runs" and "warm_ups".
-Prints the milliseconds of each run as JSON, and bytes: the process's most, and what it held before there was a model.
+Prints the milliseconds of each run as JSON, and bytes: its peak resident memory, and that before there was a model.
 """
 import importlib
 import json
@@ -11,8 +11,6 @@ import re
 import sys
 import time
 from pathlib import Path
-
-import torch
 
 
 def once(run):
@@ -132,10 +130,11 @@ def timm(settings):
 
 def onnx_runtime(settings):
     import onnxruntime
+    import numpy
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
+    options.intra_op_num_threads = settings["threads"]
     session = onnxruntime.InferenceSession(settings["network"], options, providers=["CPUExecutionProvider"])
-    pixels = torch.randn(settings["batch"], 3, 224, 224).numpy()
+    pixels = numpy.random.default_rng(0).standard_normal((settings["batch"], 3, 224, 224), numpy.float32)
     return lambda: session.run(None, {"pixels": pixels})
 
 
@@ -181,13 +180,16 @@ def resident_bytes(field):
 
 def main():
     request = json.loads(sys.argv[1])
-    torch.set_num_threads(request["threads"])
-    torch.set_grad_enabled(False)
+    if request["peer"] != "onnx_runtime":  # whose memory it would be, too
+        global torch
+        torch = importlib.import_module("torch")
+        torch.set_num_threads(request["threads"])
+        torch.set_grad_enabled(False)
     on_device = once if request["settings"]["device"] == "cpu" else once_on_gpu
     if request["peer"] in LIBRARIES:
         importlib.import_module(LIBRARIES[request["peer"]])
-    libraries = resident_bytes("VmRSS")
-    run = PEERS[request["peer"]](request["settings"])
+    libraries = resident_bytes("VmHWM")
+    run = PEERS[request["peer"]]({**request["settings"], "threads": request["threads"]})
     milliseconds = [1e3 * seconds for seconds in timed(run, on_device, request)]
     print(json.dumps({"ms": milliseconds, "libraries_bytes": libraries, "peak_bytes": resident_bytes("VmHWM")}))
 

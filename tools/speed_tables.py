@@ -64,14 +64,14 @@ def where_time_goes():
 
 @table("memory")
 def memory_beside_others():
-    """MB of the whole process, in parentheses of its libraries before there is a model."""
+    """Peak resident memory of the whole process, in parentheses with its libraries alone."""
     def text(row):
         return f"{1e-6 * row['bytes']:,.0f} ({1e-6 * row['libraries_bytes']:,.0f})" if row else ""
 
     columns = {"this program": ["this program"], "PyTorch, eager": ["timm in PyTorch, eager", "transformers in PyTorch, eager"],
                "the same with jemalloc": ["timm in PyTorch, eager, jemalloc", "transformers in PyTorch, eager, jemalloc"],
                "ONNX Runtime": ["ONNX Runtime"]}
-    yield ["most MB (libraries alone)", *(column + ":" for column in columns)]
+    yield ["peak MB (libraries alone)", *(column + ":" for column in columns)]
     for one in raw("compare-memory")["cases"]:
         rows = {row["row"]: row for row in one["rows"]}
         yield [f"{one['case']}, {one['batch']} × {one['tokens']} tokens",

@@ -44,9 +44,9 @@ struct Reference {
 std::map<int, Reference> references(const std::vector<ThroughputRow>& rows) {
   std::map<int, Reference> all;
   for (const ThroughputRow& row : rows) {
-    if (row.kind == Kind::without_attention) all[row.batch].bound = row.items_per_second;
-    if (row.kind == Kind::schedule && row.schedule == "softmax")
-      all[row.batch].softmax = row.items_per_second;
+    Reference& reference = all[row.batch];
+    if (row.kind == Kind::without_attention) reference.bound = row.items_per_second;
+    if (row.kind == Kind::schedule && row.schedule == "softmax") reference.softmax = row.items_per_second;
   }
   return all;
 }
@@ -98,10 +98,10 @@ void run(const ModelBenchOptions& options) {
     ProgressBar bar("bench model");
     rows = measure_throughput(request, [&](std::int64_t done, std::int64_t total) { bar.show(done, total); });
   }
-  std::map<int, Reference> compared = references(rows);
+  const std::map<int, Reference> compared = references(rows);
   ordered_json entries = ordered_json::array();
   for (const ThroughputRow& row : rows)
-    entries.push_back(entry_of(row, compared[row.batch], request.execution));
+    entries.push_back(entry_of(row, compared.at(row.batch), request.execution));
   if (options.json) {
     std::cout << entries.dump(2) << '\n';
     return;
@@ -154,8 +154,7 @@ void add_bench_model(CLI::App& bench) {
   command->add_option("--warm-ups", request.warm_ups, "batches before them")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_flag("--alone", request.alone,
-                    "time the schedules alone: no bounds, which need the blocks' matrices a second time");
+  command->add_flag("--schedules-only", request.schedules_only, "no untapped run and no bounds");
   command->add_flag("--json", options->json, "one JSON document on standard output");
   command->callback([options] { run(*options); });
 }

@@ -61,8 +61,10 @@ void reproduce(const ReproduceOptions& options) {
   const fs::path output = options.output.empty() ? default_output(figure) : fs::path(options.output);
   if (fs::exists(output) && fs::equivalent(figure, output))
     throw UsageError("-o " + output.string(), "is the figure itself", "give another name");
-  const std::string command = then.value("command", "");
-  const std::vector<std::string> words = command_words(command);
+  const auto command = then.find("command");
+  const bool drawn_by_command = command != then.end() && command->is_string();
+  const std::vector<std::string> words =
+      drawn_by_command ? command_words(command->get<std::string>()) : std::vector<std::string>();
   if (then.contains("session")) {
     reproduce_view(figure, output);
   } else if (words.size() > 1 && words[1] == "figure") {

@@ -128,8 +128,9 @@ bool Application::settled() const {
 
 bool Application::wait(double seconds) {
   // Draws thirty frames per second during runs, writing and animations, otherwise only on events.
-  const bool moving = coordinator_->computing() || editor_->writing.running || exports_->busy() ||
-                      everything_->busy() || dialogs_.polls() || editor_->frame_requests().soon;
+  const bool model_runs = coordinator_->computing() || editor_->writing.running;
+  const bool moving = model_runs || exports_->busy() || everything_->busy() || dialogs_.polls() ||
+                      editor_->frame_requests().soon;
   constexpr double blink = 0.3; // of the cursor in a text field
   double next = editor_->frame_requests().at;
   if (ImGui::GetIO().WantTextInput) next = std::min(next, drawn_at_ + blink);
@@ -140,7 +141,6 @@ bool Application::wait(double seconds) {
            editor_->revision() != drawn_revision_;
   };
   // While the model runs or writes, thirty frames per second are enough: more would slow it.
-  const bool model_runs = coordinator_->computing() || editor_->writing.running;
   if ((redraw_ > 0 && !model_runs) || changed()) next = 0;
   const double now = seconds_now();
   double until = next;

@@ -179,22 +179,24 @@ std::vector<ThroughputRow> measure(const Placement& placement, const ThroughputR
   Contender bound(model, std::vector(static_cast<std::size_t>(layers),
                                      LayerKernel{std::make_shared<const Bypass>(), {}, false}));
   std::optional<Products> products;
-  if (!request.alone) products.emplace(read_config(request.model_folder), placement);
+  if (!request.schedules_only) products.emplace(read_config(request.model_folder), placement);
   const ModelInput first = first_input(*model, request);
 
   std::int64_t done = 0;
-  const auto total =
-      static_cast<std::int64_t>(request.batches.size() * (contenders.size() + (request.alone ? 0 : 3))) *
-      (request.warm_ups + request.runs);
+  const auto total = static_cast<std::int64_t>(request.batches.size() *
+                                               (contenders.size() + (request.schedules_only ? 0 : 3))) *
+                     (request.warm_ups + request.runs);
   std::vector<ThroughputRow> rows;
   for (const int batch : request.batches) {
     const ModelInput input = placed(*model, repeated(first, batch));
-    const at::Tensor hidden = model->embed(input).clone();
+    at::Tensor hidden = model->embed(input).clone();
+    const std::int64_t tokens = hidden.size(1);
+    if (!products) hidden.reset(); // not held while the schedules run
     const auto row = [&](Kind kind, std::string schedule, std::string paths) {
       return ThroughputRow{.kind = kind,
                            .schedule = std::move(schedule),
                            .batch = batch,
-                           .tokens = hidden.size(1),
+                           .tokens = tokens,
                            .paths = std::move(paths)};
     };
     std::vector<Entry> entries;

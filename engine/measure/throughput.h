@@ -24,8 +24,8 @@ struct ThroughputRequest {
   std::vector<int> batches = {1, 8, 32};
   int tokens = 128; // of a text
   int warm_ups = 10, runs = 30;
-  bool alone = false; // only the schedules: no untapped run and no bounds, whose matrices take memory, too
-  ExecutionOptions execution; // without a seed
+  bool schedules_only = false; // no untapped run and no bounds, whose matrices take memory
+  ExecutionOptions execution;  // without a seed
 };
 
 struct ThroughputRow {
@@ -44,10 +44,10 @@ struct ThroughputRow {
   std::string paths = {};      // which paths of attention ran, "fused cpu, sdpa"
 };
 
-// For each batch size a row per schedule, run by blocks without taps, then (unless `alone`) an untapped run
-// of the first schedule and the two bounds. Schedules take turns, batch by batch, so that other load affects
-// all of them alike. `progress` is called after every turn with the number done and the total. Throws Error
-// and its kinds, UsageError (schedule, dtype, device), Cancelled.
+// For each batch size a row per schedule, run by blocks without taps, then (unless `schedules_only`) an
+// untapped run of the first schedule and the two bounds. Schedules take turns, batch by batch, so that other
+// load affects all of them alike. `progress` is called after every turn with the number done and the total.
+// Throws Error and its kinds, UsageError (schedule, dtype, device), Cancelled.
 std::vector<ThroughputRow> measure_throughput(
     const ThroughputRequest& request, const std::function<void(std::int64_t, std::int64_t)>& progress = {},
     const std::stop_token& stop = {}, const std::shared_ptr<ModelStore>& models = make_model_store());

@@ -145,17 +145,18 @@ TEST_F(BenchCommand, ModelStandsBesideItsBounds) {
 }
 
 TEST_F(BenchCommand, ModelIsTimedAlone) {
-  const std::string command = "bench model --model " + tiny_model("vit") +
-                              " --batch 1 --runs 2 --warm-ups 1 --threads 1 --schedule flash --alone";
+  const std::string command =
+      "bench model --model " + tiny_model("vit") +
+      " --batch 1 --runs 2 --warm-ups 1 --threads 1 --schedule softmax --schedules-only";
   const Outcome outcome = hydrascope(command + " --json");
   ASSERT_EQ(outcome.status, 0) << outcome.errors;
   const json entries = json::parse(outcome.output);
   ASSERT_EQ(entries.size(), 1U);
-  EXPECT_EQ(entries[0].at("schedule"), "flash");
+  EXPECT_EQ(entries[0].at("schedule"), "softmax");
   EXPECT_GT(entries[0].at("items_per_second"), 0);
   EXPECT_FALSE(entries[0].contains("share_of_bound"));
-  EXPECT_FALSE(entries[0].contains("times_softmax"));
-  EXPECT_NE(hydrascope(command).output.find("—"), std::string::npos); // in the table
+  EXPECT_EQ(entries[0].at("times_softmax"), 1);
+  EXPECT_NE(hydrascope(command).output.find("—"), std::string::npos); // of the bound
 }
 
 TEST_F(BenchCommand, BadInputIsNamed) {

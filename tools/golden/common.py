@@ -6,8 +6,8 @@ checkpoint stores (F16 and BF16 are widened, never recomputed).
 
 import json
 import math
+import os
 import pathlib
-import shlex
 import sys
 import tempfile
 import zlib
@@ -83,19 +83,17 @@ def add_write(parser):
     parser.add_argument("--write", type=pathlib.Path, help="JSON of what was found, for tools/results keep")
 
 
-def write_found(file, rows):
-    """What a comparison found, with its command, if --write asks for it."""
-    if file is None:
+def write_found(args, rows, **more):
+    """What a comparison of args.program found, with its command, if --write asks for it."""
+    if args.write is None:
         return
+    os.environ["HYDRASCOPE_PROGRAM"] = str(args.program)  # which measured_by() describes
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
     import experiment
 
-    words = sys.argv[1:]
-    place = words.index("--write")
-    del words[place:place + 2]
-    words = [pathlib.Path(word).name if word.startswith("/") else word for word in words]
-    command = ["python", f"tools/golden/{pathlib.Path(sys.argv[0]).name}", *words]
-    experiment.write_json(file, {"command": shlex.join(command), **experiment.measured_by(), "rows": rows})
+    words = [word for word in sys.argv[1:] if word not in ("--write", str(args.write), f"--write={args.write}")]
+    command = f"python tools/golden/{pathlib.Path(sys.argv[0]).name} {experiment.command_text(words)}"
+    experiment.write_json(args.write, {"command": command, **experiment.measured_by(), "rows": rows, **more})
 
 
 def compact(value):

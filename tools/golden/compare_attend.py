@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""`hydrascope attend K` for every kernel against the formulas of the papers in double precision.
+"""`hydrascope attend K` for every kernel but `phi` against the formulas of the papers in double precision.
 
-    python3 tools/golden/compare_attend.py build/hydrascope [--quick] [--kernels a,b]
+    python3 tools/golden/compare_attend.py build/hydrascope [--quick] [--kernels a,b] [--write FILE]
 
-Needs only torch and safetensors. Error = max |difference| / max |reference| of a tensor; the reference gets the inputs
+Needs torch, numpy and safetensors. Error = max |difference| / max |reference| of a tensor; the reference gets the inputs
 as rounded to the tested type. Limits: float32 2e-5 (×30: 2e-3, ×100: 2e-2), bfloat16 2e-2.
 """
 import argparse
@@ -144,13 +144,13 @@ def reference(name, tensors, mask, given, grid):
         weights = normalised(scores, visible & near(mask, grid, q.shape[2]))
     else:
         if name in ("taylor", "based"):
-            products = (1 + scores + scores**2 / 2).log()
+            logarithms = (1 + scores + scores**2 / 2).log()
         else:
-            products = log_products(*(log_features(name, x, side, given, mask)
-                                      for x, side in ((q, "query_map"), (k, "key_map"))))
+            logarithms = log_products(*(log_features(name, x, side, given, mask)
+                                        for x, side in ((q, "query_map"), (k, "key_map"))))
         if name in HYBRIDS:
-            products = torch.where(near(mask, None, q.shape[2], HYBRIDS[name]), scores, products)
-        weights = normalised(products, visible)
+            logarithms = torch.where(near(mask, None, q.shape[2], HYBRIDS[name]), scores, logarithms)
+        weights = normalised(logarithms, visible)
     return weights @ v, weights
 
 
@@ -243,9 +243,9 @@ def main():
         print(f"{dtype} ×{scale:g}: worst {error:.2e} ({title})")
     print(f"{comparison.cases} cases, {comparison.failed} failed")
     if not comparison.failed:
-        common.write_found(options.write, [{"dtype": dtype, "scale": scale, "error": error, "case": title}
-                                           for (dtype, scale), (error, title) in comparison.worst.items()]
-                           + [{"cases": comparison.cases}])
+        common.write_found(options, [{"dtype": dtype, "scale": scale, "error": error, "case": title}
+                                     for (dtype, scale), (error, title) in comparison.worst.items()],
+                           cases=comparison.cases)
     raise SystemExit(comparison.failed > 0)
 
 

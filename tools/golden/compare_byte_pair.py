@@ -1,6 +1,6 @@
 """Compares `hydrascope tokenize` with Hugging Face's tokenizers on 10,000 generated lines, the explicit cases and texts.
 
-    compare_byte_pair.py PROGRAM [--checkpoint FOLDER ...] [--gpt2 FOLDER] [--llama3 FILE] [--text FILE ...] [--seed n]
+    compare_byte_pair.py PROGRAM [--checkpoint FOLDER ...] [--gpt2 FOLDER] [--llama3 FILE] [--text FILE ...] [--seed n] [--write FILE]
 
 The three tokenizers of tests/golden/byte_pair are tried, and:
   --checkpoint  folders with a tokenizer.json (say .deps/models/smollm2)
@@ -136,7 +136,7 @@ def main():
             (folder / "config.json").write_text("{}\n")  # tokenize wants a model folder
             good &= compare(args.program, name, folder, tokenizer, all_lines, args.show, rows)
     if good:
-        common.write_found(args.write, rows)
+        common.write_found(args, rows)
     return 0 if good else 1
 
 

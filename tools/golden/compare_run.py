@@ -1,6 +1,6 @@
 """Compares `hydrascope run` with transformers on random checkpoints of real configurations, one line per model.
 
-    compare_run.py PROGRAM FOLDER [--only NAME] [--keep] [--checkpoint FOLDER ...] [-- OPTION ...]
+    compare_run.py PROGRAM FOLDER [--only NAME] [--keep] [--checkpoint FOLDER ...] [--write FILE] [-- OPTION ...]
 
 FOLDER receives the checkpoints (up to 400 MB at a time, removed again without --keep). --checkpoint adds existing
 Hugging Face folders (BERT or DINOv2 without a head, say the bundled models). What follows -- goes to the program.
@@ -150,7 +150,7 @@ def main():
         if ours and not args.keep:
             shutil.rmtree(folder, ignore_errors=True)
     if not failed:
-        common.write_found(args.write, rows)
+        common.write_found(args, rows)
     return 1 if failed else 0
 
 

@@ -1,6 +1,6 @@
 """Compares `hydrascope tokenize` with Hugging Face's tokenizer on 10,000 generated lines and the edge cases.
 
-    compare_tokenize.py PROGRAM [--checkpoint FOLDER ...] [--seed n] [--show n]
+    compare_tokenize.py PROGRAM [--checkpoint FOLDER ...] [--seed n] [--write FILE] [--show n]
 
 Every vocabulary of tests/golden/wordpiece is tried twice: as vocab.txt with tokenizer_config.json, and as
 tokenizer.json alone with truncation and padding switched on, which the program must ignore. --checkpoint adds existing
@@ -94,7 +94,7 @@ def main():
             tokenizer = unlimited(AutoTokenizer.from_pretrained(folder)._tokenizer)
             good &= compare(args.program, folder.resolve(), tokenizer, all_lines, args.show, rows)
     if good:
-        common.write_found(args.write, rows)
+        common.write_found(args, rows)
     return 0 if good else 1
 
 

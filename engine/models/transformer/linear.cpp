@@ -144,6 +144,7 @@ at::Tensor Linear::run_packed(const at::Tensor& x, bool with_gelu) const {
     stored_ = joined();
     const c10::NoGradGuard no_gradient;
     stored_.weight = one_dnn().reorder->call(stored_.weight.contiguous(), typical_rows);
+    // At once: until the end of the run a model would be in memory twice.
     for (const Part& part : parts_) release_pages(part.weight);
   });
   std::optional<at::Tensor> bias;

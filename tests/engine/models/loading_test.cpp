@@ -5,7 +5,12 @@
 #include <functional>
 #include <span>
 
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/randn.h>
 #include <ATen/ops/sum.h>
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +18,7 @@
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/models/transformer/checkpoint.h"
+#include "engine/models/transformer/linear.h"
 #include "engine/models/transformer/model.h"
 #include "tests/engine/models/golden.h"
 
@@ -249,6 +255,23 @@ TEST(TensorOf, ReleasedPagesAreReadAgain) {
   const at::Tensor own = mapped.clone();
   release_pages(own);
   EXPECT_EQ(own.sum().item<double>(), sum);
+}
+
+TEST(Linear, ReleasesTheFileOfWhatItHasPacked) {
+  const ScratchFolder scratch;
+  const at::Tensor weight = at::randn({1024, 1024});
+  const std::span<const float> values(weight.const_data_ptr<float>(),
+                                      static_cast<std::size_t>(weight.numel()));
+  const fs::path file = scratch.path() / "large.safetensors";
+  write_safetensors(file, {{"a", {ElementType::f32, {1024, 1024}, std::as_bytes(values)}}});
+  const at::Tensor mapped = read_tensors(file).at("a");
+  const Linear linear({{mapped, {}}});
+  const c10::NoGradGuard no_gradient;
+  const at::Tensor x = at::randn({64, 1024});
+  const at::Tensor first = linear(x);
+  EXPECT_LT(resident_pages(mapped), 3); // the outer ones
+  EXPECT_TRUE(at::equal(linear(x), first));
+  EXPECT_TRUE(at::allclose(first, at::linear(x, weight), 1e-4, 1e-4));
 }
 
 } // namespace
