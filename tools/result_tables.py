@@ -1,4 +1,5 @@
 """The tables of docs/ about kernels, texts and decoders, as functions of raw files (tools/results)."""
+import re
 import statistics
 
 from experiment import paired_difference, spread, spread_text
@@ -224,6 +225,35 @@ def converted_sst2():
                *glue_cells(name, rows[name], differences)]
 
 
+def beside_own_softmax(task, measure):
+    """Performer − softmax of the same seed, and what of softmax's lead over the constant answer it keeps."""
+    rows = raw("glue-performer")["rows"]
+    constant = rows["always the commonest class"]["measures"][task][measure]["mean"]
+    own, softmax = (rows[name]["measures"][task][measure]["values"] for name in ("performer", "softmax"))
+    recovered = [(one - constant) / (other - constant) for one, other in zip(own, softmax, strict=True)]
+    return paired_difference(own, softmax), spread(recovered)
+
+
+@table("glue-performer")
+def converted_with_performer():
+    rows = raw("glue-performer")["rows"]
+    yield ["task", "`softmax`:", "`performer`:", "`performer` − softmax's:", "recovered:"]
+    for task, measure, label in [("mrpc", "matthews", "MRPC, Matthews"), ("sst2", "accuracy", "SST-2, accuracy")]:
+        difference, recovered = beside_own_softmax(task, measure)
+        yield [label, *(spread_text(rows[name]["measures"][task][measure]) for name in ("softmax", "performer")),
+               points(difference), f"{spread_text(recovered, 0)} %"]
+
+
+@table("glue-kl")
+def kl_in_classifiers():
+    tasks = {"cola": "CoLA", "mrpc": "MRPC", "sst2": "SST-2"}
+    yield ["kernel", *(name + ":" for name in tasks.values())]
+    rows = raw("glue-kl")["rows"]
+    for name in sorted(rows, key=lambda name: rows[name]["kl"]["mrpc"]["mean"]):
+        kernel = re.split("[ ,]", name)[0]
+        yield [f"`{kernel}`{name.removeprefix(kernel)}", *(spread_text(rows[name]["kl"][task], 3, 1) for task in tasks)]
+
+
 # ---- recall ----
 
 def recalled():
@@ -252,3 +282,26 @@ def associative_recall():
             one["accuracy"] for one in item[1].values())):
         yield [f"`{kernel}`", *(percent(found[seed]["accuracy"]) if seed in found else "" for seed in seeds),
                f"{statistics.fmean(one['entropy'] for one in found.values()):.2f}", paper.get(kernel, "")]
+
+
+# ---- tools/golden/compare_*.py ----
+
+@table("agreement")
+def agreement():
+    """Error relative to the largest value of a tensor."""
+    def short(error):
+        return f"{error:.1e}".replace("e-0", "e-")
+
+    models = [row["error"] for row in raw("agreement-run")["rows"]]
+    kernels = {(row["dtype"], row["scale"]): row["error"] for row in raw("agreement-attend")["rows"]}
+    cases = raw("agreement-attend")["cases"]
+    yield ["what", "largest difference"]
+    yield ["logits, hidden states and attention against transformers, on random DeiT, distilled DeiT, ViT, DINOv2 and BERT "
+           "checkpoints of real width", f"{short(min(models))} to {short(max(models))} of the largest value"]
+    yield [f"`attend` with every kernel but your own (`phi`) against its formula in double precision, {cases} cases of up to 4,097 tokens, masks, "
+           "widths 1 to 128", f"float32 {short(kernels['float32', 1])} (inputs × 30: {short(kernels['float32', 30])}, × 100: "
+           f"{short(kernels['float32', 100])}), bfloat16 {short(kernels['bfloat16', 1])} of the largest value"]
+    for name, label in [("tokenize", "lines of mixed Unicode on which `tokenize` and Hugging Face's tokenizer differ, WordPiece"),
+                        ("byte-pair", "… byte-pair: three trained here, SmolLM2's")]:
+        rows = raw(f"agreement-{name}")["rows"]
+        yield [label, f"{max(row['differ'] for row in rows)} of {rows[0]['lines']:,}, for each of {len(rows)} tokenizers"]
