@@ -29,6 +29,7 @@ bool Coordinator::drain(std::vector<std::string>& errors) {
     if (delivery.result) {
       times_.add(*delivery.result);
       lane.store.deliver(std::move(delivery.result));
+      lane.delivered = true;
     } else {
       lane.store.fail(delivery.error);
       errors.push_back(std::move(delivery.error));
@@ -105,6 +106,7 @@ void Coordinator::update(const Document& document, const Requested& requested, d
   for (const Side side : {Side::a, Side::b}) {
     Lane& lane = sides_[static_cast<std::size_t>(side)];
     ResultStore& store = lane.store;
+    const bool delivered = std::exchange(lane.delivered, false);
     store.set_subject(subject);
     if ((side == Side::b && !both) || !can_run(document)) {
       stop(lane); // it is not shown
@@ -138,6 +140,8 @@ void Coordinator::update(const Document& document, const Requested& requested, d
     }
     settled_ = false;
     const bool need_first = !fresh || !first.empty();
+    // What was waited for is drawn before the rest runs, which would take the cores of that frame.
+    if (delivered && !need_first) continue;
     // Another state of a training comes at once: what the overviews show is not to go for a moment each time.
     const bool renewed = !fresh && !store.results().stale;
     if (running && !pending->timing && (!need_first || first.missing_in(pending->keys).empty())) continue;

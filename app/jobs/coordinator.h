@@ -64,6 +64,7 @@ private:
     ResultStore store;
     std::string timed_request; // of the document whose layers are to be timed; empty: none
     int timed_passes = 0;
+    bool delivered = false; // since the last update()
   };
   void stop(Lane& lane);
   RequestKey request_of(const Document& document, Side side, const Document* typed = nullptr) const;
