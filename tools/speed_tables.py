@@ -38,9 +38,44 @@ def hydra_beside_others():
     return compared("compare-kernels", "hydra-cosine, D = 768", by_tokens)
 
 
-@table("compare-hedgehog", derived=lambda: inverse_ratios("compare-kernels"))
+def exponentials():
+    """Milliseconds of exp-t1 beyond relu's, which differs by its exponentials alone, and what of hedgehog's time twice as
+    many take: the median of three runs."""
+    found = [{one["kernel"]: one["median_ms"] for one in raw(f"exponentials-{run}")} for run in (1, 2, 3)]
+    extra = statistics.median(run["exp-t1"] - run["relu"] for run in found)
+    return {"exponentials, ms": extra, "of hedgehog, %": 200 * extra / statistics.median(run["hedgehog"] for run in found)}
+
+
+@table("compare-hedgehog", derived=lambda: inverse_ratios("compare-kernels") | exponentials())
 def hedgehog_beside_others():
     return compared("compare-kernels", "hedgehog, 12 heads of 64", by_tokens)
+
+
+def fair(row):
+    """Whether a row is a bound, the program's own, or has the program's allocator."""
+    return any(word in row for word in ("bound", "bfloat16", "jemalloc", "flash", "one run a turn"))
+
+
+@table("compare-dates")
+def kernels_on_two_dates():
+    first, second = (
+        {(one["case"].split(",")[0], one["tokens"], row["row"]): row for one in raw(name)["cases"] for row in one["rows"]}
+        for name in ("compare-kernels", "compare-kernels-again"))
+    yield ["beside", "tokens:", "row", "2026-11-27:", "2026-11-28:"]
+    for (kernel, tokens, row), of_first in first.items():
+        if fair(row):
+            yield [f"`{kernel}`", f"{tokens:,}", row, range_text(of_first), range_text(second[kernel, tokens, row])]
+
+
+@table("few-tokens")
+def time_of_threads():
+    """Medians of three runs, which took turns."""
+    times = {threads: [{(one["kernel"], one["N"]): one["median_ms"] for one in raw(f"few-tokens-{threads}-{run}")}
+                       for run in (1, 2, 3)] for threads in (1, 2)}
+    yield ["kernel", "tokens:", "one thread, ms:", "two threads, ms:", "times as fast:"]
+    for kernel, tokens in times[1][0]:
+        one, two = (statistics.median(run[kernel, tokens] for run in times[threads]) for threads in (1, 2))
+        yield [f"`{kernel}`", f"{tokens:,}", f"{one:.2f}", f"{two:.2f}", f"{one / two:.2f}"]
 
 
 @table("compare-deit", derived=lambda: inverse_ratios("compare-models"))
@@ -48,11 +83,16 @@ def deit_beside_others():
     return compared("compare-models", "DeiT-B", lambda _, batch: f"batch of {batch}")
 
 
+@table("compare-bert", derived=lambda: inverse_ratios("compare-bert"))
+def bert_beside_others():
+    return compared("compare-bert", "BERT-base", lambda tokens, batch: f"{batch} × {tokens} tokens")
+
+
 @table("where-time-goes")
 def where_time_goes():
     """Shares of the time of softmax (`flash`) in float32: its blocks' products, and attention as what is saved without it."""
     yield ["model", "`flash`, ms:", "products:", "attention:", "the rest:", "bfloat16, times as fast:", "of it products:"]
-    for one in raw("compare-models")["cases"]:
+    for one in [*raw("compare-models")["cases"], *raw("compare-bert")["cases"]]:
         ratio = {row["row"]: row["ratio"] for row in one["rows"]}
         products, attention = ratio["bound: the matrix products of its blocks alone"], 1 - ratio["bound: no attention"]
         bfloat16 = ratio["flash, bfloat16"]
@@ -113,6 +153,18 @@ def waiting_at_the_window():
         digits = 1 if key == "frame_cpu_ms" else 0
         yield [label, range_over_runs(runs, key, "median", digits),
                "" if once else range_over_runs(runs, key, "p95", digits)]
+
+
+@table("browse")
+def opening_every_head():
+    found = raw("browse")
+    yield ["what", "median, ms:", "95th percentile, ms:", "largest, ms:"]
+    for key, label in [("first_weights_ms", "first weights, after the start of the process"),
+                       ("open_head_ms", f"from choosing a head until its weights show, {found['heads']:.0f} heads"),
+                       ("pan_frame_ms", "a frame while zooming and panning"), ("pan_frame_cpu_ms", "… without rendering")]:
+        one = found[key]
+        statistics_shown = [one["median"], "", ""] if key == "first_weights_ms" else [one[name] for name in ("median", "p95", "max")]
+        yield [label, *(value if value == "" else f"{value:,.1f}" if value < 10 else f"{value:,.0f}" for value in statistics_shown)]
 
 
 # ---- bench scaling, bench heads ----

@@ -58,6 +58,21 @@ void made_pointless_by_undo(ImGuiTestContext* context) {
   IM_CHECK(!editor().status().stopped);
 }
 
+// The rest of the panels would take the cores from the frame that shows the new map.
+void the_map_is_drawn_before_the_rest_runs(ImGuiTestContext* context) {
+  start_over(context);
+  const int layer = document().scene().layer;
+  set_layer_kernel(editor(), layer, {.name = "hydra-cosine", .parameters = {}});
+  do context->Yield();
+  while ((results().stale || !find(results(), FocusKey{layer}).result) && !context->IsError());
+  IM_CHECK(!application().coordinator().computing());
+  IM_CHECK(!application().coordinator().settled());
+  context->Yield();
+  IM_CHECK(application().coordinator().computing());
+  settle(context);
+  start_over(context);
+}
+
 void memory_is_told_beforehand(ImGuiTestContext* context) {
   start_over(context);
   Document larger = copy_of_document();
@@ -196,6 +211,8 @@ void what_compares_nothing_is_shown_where_a_comparison_fails(ImGuiTestContext* c
 
 void register_run_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "runs", "cancelled_by_the_user")->TestFunc = cancelled_by_the_user;
+  IM_REGISTER_TEST(engine, "runs", "the_map_is_drawn_before_the_rest_runs")->TestFunc =
+      the_map_is_drawn_before_the_rest_runs;
   IM_REGISTER_TEST(engine, "runs", "memory_is_told_beforehand")->TestFunc = memory_is_told_beforehand;
   IM_REGISTER_TEST(engine, "runs", "what_is_shown_is_not_forgotten")->TestFunc =
       what_is_shown_is_not_forgotten;
