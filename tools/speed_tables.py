@@ -58,10 +58,11 @@ def fair(row):
 
 @table("compare-dates")
 def kernels_on_two_dates():
+    files = ("compare-kernels", "compare-kernels-again")
     first, second = (
         {(one["case"].split(",")[0], one["tokens"], row["row"]): row for one in raw(name)["cases"] for row in one["rows"]}
-        for name in ("compare-kernels", "compare-kernels-again"))
-    yield ["beside", "tokens:", "row", "2026-11-27:", "2026-11-28:"]
+        for name in files)
+    yield ["beside", "tokens:", "row", *(f"{raw.read[name]['date']}:" for name in files)]
     for (kernel, tokens, row), of_first in first.items():
         if fair(row):
             yield [f"`{kernel}`", f"{tokens:,}", row, range_text(of_first), range_text(second[kernel, tokens, row])]
@@ -163,8 +164,8 @@ def opening_every_head():
                        ("open_head_ms", f"from choosing a head until its weights show, {found['heads']:.0f} heads"),
                        ("pan_frame_ms", "a frame while zooming and panning"), ("pan_frame_cpu_ms", "… without rendering")]:
         one = found[key]
-        statistics_shown = [one["median"], "", ""] if key == "first_weights_ms" else [one[name] for name in ("median", "p95", "max")]
-        yield [label, *(value if value == "" else f"{value:,.1f}" if value < 10 else f"{value:,.0f}" for value in statistics_shown)]
+        once = key == "first_weights_ms"
+        yield [label, milliseconds(one["median"]), *("" if once else milliseconds(one[name]) for name in ("p95", "max"))]
 
 
 # ---- bench scaling, bench heads ----
