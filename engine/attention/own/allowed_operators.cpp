@@ -96,13 +96,17 @@ std::string not_allowed(const std::string_view name) {
   return fmt::format("torch.{} is not allowed: only operators that compute tensors from tensors are", name);
 }
 
-// Texts that a source may contain: arguments of a few functions, the messages of its errors, and comments.
-class TextCheck {
+// What the compiler must not see. Texts may only be arguments of a few functions, messages of errors, and
+// comments.
+class SyntaxCheck {
 public:
-  explicit TextCheck(const MapSource& source) : source_(source) {}
+  explicit SyntaxCheck(const MapSource& source) : source_(source) {}
 
   void tree(const torch::jit::TreeRef& tree) const {
     switch (tree->kind()) {
+      case torch::jit::TK_SUBSCRIPT: // the compiler takes the first index without a check
+        if (torch::jit::Subscript(tree).subscript_exprs().empty()) fail(*tree, "an index is missing in []");
+        return parts(*tree);
       case torch::jit::TK_STRINGLITERAL: fail(*tree, texts_are_literals);
       case torch::jit::TK_VAR: return variable(torch::jit::Var(tree));
       case torch::jit::TK_APPLY: return call(torch::jit::Apply(tree), false);
@@ -119,12 +123,15 @@ public:
           }
         }
         return;
-      default:
-        for (const torch::jit::TreeRef& part : tree->trees()) this->tree(part);
+      default: parts(*tree);
     }
   }
 
 private:
+  void parts(const torch::jit::Tree& tree) const {
+    for (const torch::jit::TreeRef& part : tree.trees()) this->tree(part);
+  }
+
   [[noreturn]] void fail(const torch::jit::Tree& tree, const std::string& reason) const {
     throw SourceError(source_.name, line_of(tree.range(), source_.script), reason);
   }
@@ -162,6 +169,9 @@ private:
     const auto argument = [&](const torch::jit::TreeRef& part) {
       if (part->kind() != torch::jit::TK_STRINGLITERAL) return tree(part);
       if (!reads) fail(*part, why_no_text(callee));
+      // LibTorch divides the least whole number by −1 unchecked, and the processor ends the program (SIGFPE).
+      if (torch::jit::StringLiteral(part).text() == "trunc")
+        fail(*part, "rounding_mode=\"trunc\" is not allowed: write torch.trunc(a / b)");
     };
     for (const torch::jit::Expr& each : call.inputs()) argument(each.tree());
     for (const torch::jit::Attribute& each : call.attributes()) argument(each.value().tree());
@@ -201,6 +211,10 @@ private:
     if (!kind.is_aten() || !operators().contains(name) || schema == nullptr || has_list_of_anything(*schema))
       fail(node, not_allowed(name));
     if (makes_text(node)) fail(node, texts_are_literals);
+    // LibTorch reads the device that is not there.
+    if (name == "to" && schema->overload_name() == "prim_Device" &&
+        node.input(1)->type()->kind() != c10::TypeKind::DeviceObjType)
+      fail(node, "to() needs a type or a device, as in x.to(torch.float32)");
   }
 
   // Texts could grow without a tensor's memory. That of an error is put together by the compiler.
@@ -266,9 +280,9 @@ std::string python_name(const std::string_view symbol) {
   return "torch." + std::string(name);
 }
 
-void check_texts(const MapSource& source) {
+void check_syntax(const MapSource& source) {
   torch::jit::Parser parser(std::make_shared<torch::jit::Source>(source.script, "<string>", 1));
-  const TextCheck check(source);
+  const SyntaxCheck check(source);
   while (parser.lexer().cur().kind != torch::jit::TK_EOF) check.tree(parser.parseFunction(false));
 }
 

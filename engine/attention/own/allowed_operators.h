@@ -12,9 +12,9 @@
 namespace hydrascope {
 
 // Throws SourceError, with the line, unless the texts of the source are the arguments of a few functions, the
-// messages of its errors or comments. Call it before the compiler, which computes with the texts it sees.
-// Throws LibTorch's ErrorReport for another syntax.
-void check_texts(const MapSource& source);
+// messages of its errors or comments, and for what the compiler crashes on. Call it before the compiler,
+// which computes with the texts it sees. Throws LibTorch's ErrorReport for another syntax.
+void check_syntax(const MapSource& source);
 
 // Why torch.NAME must not be called; empty if it may, or where another check says it.
 std::string why_not_allowed(const std::string& name);

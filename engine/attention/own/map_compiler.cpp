@@ -21,6 +21,7 @@
 #include <torch/csrc/jit/passes/inliner.h>
 
 #include "engine/attention/own/allowed_operators.h"
+#include "engine/attention/own/integer_division.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
@@ -159,7 +160,8 @@ std::map<std::string, CompiledFunction> compile_here(const MapSource& source) {
   std::map<std::string, CompiledFunction> functions;
   const auto unit = std::make_shared<jit::CompilationUnit>();
   try {
-    check_texts(source);
+    check_integer_divisions();
+    check_syntax(source);
     unit->define(std::nullopt, source.script, std::make_shared<Names>(), nullptr);
   } catch (const SourceError&) {
     throw;

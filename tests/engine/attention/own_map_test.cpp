@@ -78,6 +78,21 @@ std::vector<Bad> bad_sources() {
       {"a control character", map_of("return x \x01"), 2, "control character"},
       {"too long", map_of("return x" + std::string(20000, ' ')), 0, "at most"},
       {"deep brackets", map_of("return " + deep + "x" + closed), 0, ""},
+      // What LibTorch's compiler or interpreter crashes on.
+      {"no index", map_of("return torch.cat([x, -x[]], -1)"), 2, "an index is missing in []"},
+      {"an index of a type is missing", "def f(x: Optional[]):\n    return x\n" + map_of("return f(x)"), 1,
+       "an index is missing in []"},
+      {"a constant divided by zero", map_of("return x * (1 % 0)"), 2, "divided by zero"},
+      {"a remainder by zero", map_of("return x * (7 % (x.shape[0] - 1))"), 2, "divided by zero"},
+      {"a division that overflows", map_of("return x * ((-9223372036854775807 - x.shape[0]) // -1)"), 2,
+       "overflows"},
+      {"divmod that overflows", map_of("a, b = divmod(-9223372036854775807 - 1, -1)\n    return x * a"), 2,
+       "divmod is not allowed"},
+      {"elements that are truncated",
+       map_of("return x * torch.div(torch.tensor(-9223372036854775807 - 1), torch.tensor(-1), "
+              "rounding_mode=\"trunc\")"),
+       2, "write torch.trunc(a / b)"},
+      {"a copy to no device", map_of("return torch.relu(x).to(None, copy=True)"), 2, "to() needs a type"},
       {"many signs", map_of("return " + signs + "x"), 0, ""},
       // names
       {"unknown operator", "def phi(x):\n\n    return torch.expp(x)\n", 3,
@@ -200,6 +215,7 @@ def phi(x):
     for j in range(3):
         x = x + 1
     y = F.relu(scaled(x, math.pi)) + torch.nn.functional.softplus(x)
+    y = y * (-7 // 2 + 5 + -7 % 3) + x % 2.0 - torch.div(x, 2, rounding_mode="floor")
     if x.shape[-1] > 4:
         y = y.to(torch.float32)
     return torch.cat([y, y * math.sqrt(2.0)], dim=-1)

@@ -1,0 +1,5 @@
+import torch
+
+
+def phi(x):
+    return torch.cat(x ,-x[], -0)
