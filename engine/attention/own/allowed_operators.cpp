@@ -19,7 +19,7 @@ namespace {
 
 using torch::jit::Block, torch::jit::Node;
 
-// In LibTorch's namespace aten. Those that change a tensor in place are excluded by their schema.
+// In LibTorch's namespace aten.
 const std::unordered_set<std::string_view>& operators() {
   static const std::unordered_set<std::string_view> names{
       // element by element
@@ -77,6 +77,27 @@ const std::unordered_set<std::string_view>& primitives() {
                                                           "min",
                                                           "unchecked_cast"};
   return names;
+}
+
+bool is_type_of_tensors(const std::int64_t number) {
+  using c10::ScalarType;
+  static constexpr std::array<ScalarType, 10> types{
+      ScalarType::Byte, ScalarType::Char,  ScalarType::Short,  ScalarType::Int,  ScalarType::Long,
+      ScalarType::Half, ScalarType::Float, ScalarType::Double, ScalarType::Bool, ScalarType::BFloat16};
+  return std::ranges::any_of(
+      types, [&](const ScalarType type) { return number == static_cast<std::int64_t>(type); });
+}
+
+// Whether a value is None, a type of tensors written as such, x.dtype, or one of these by an if.
+bool is_known_type(const torch::jit::Value& value) {
+  const Node& node = *value.node();
+  if (value.mustBeNone() || node.kind() == torch::jit::prim::dtype) return true;
+  if (const auto number = torch::jit::constant_as<std::int64_t>(&value)) return is_type_of_tensors(*number);
+  if (node.kind() == torch::jit::prim::unchecked_cast) return is_known_type(*node.input());
+  return node.kind() == torch::jit::prim::If &&
+         std::ranges::all_of(node.blocks(), [&](const Block* const block) {
+           return is_known_type(*block->outputs()[value.offset()]);
+         });
 }
 
 // Lists of any type can grow without a tensor's memory, but for taking one element.
@@ -152,11 +173,8 @@ private:
   }
 
   static std::string why_no_text(const torch::jit::TreeRef& callee) {
-    if (callee->kind() == torch::jit::TK_VAR)
-      return torch::jit::Var(callee).name().name() + " is not allowed: " + texts_are_literals;
-    const std::string why =
-        callee->kind() == '.' ? why_not_allowed(torch::jit::Select(callee).selector().name()) : std::string();
-    return why.empty() ? texts_are_literals : why;
+    if (callee->kind() != torch::jit::TK_VAR) return texts_are_literals;
+    return torch::jit::Var(callee).name().name() + " is not allowed: " + texts_are_literals;
   }
 
   void call(const torch::jit::Apply& call, const bool raised) const {
@@ -166,11 +184,15 @@ private:
     const bool reads =
         raised || (callee->kind() == '.' && readers.contains(torch::jit::Select(callee).selector().name()));
     tree(callee);
+    // Refused here and not after: the compiler runs operators on constants.
+    if (callee->kind() == '.')
+      if (const std::string why = why_not_allowed(torch::jit::Select(callee).selector().name()); !why.empty())
+        fail(*callee, why);
     const auto argument = [&](const torch::jit::TreeRef& part) {
       if (part->kind() != torch::jit::TK_STRINGLITERAL) return tree(part);
       if (!reads) fail(*part, why_no_text(callee));
-      // LibTorch divides the least whole number by −1 unchecked, and the processor ends the program (SIGFPE).
-      if (torch::jit::StringLiteral(part).text() == "trunc")
+      // LibTorch lets the CPU raise SIGFPE for the smallest integer divided by −1.
+      if (!raised && torch::jit::StringLiteral(part).text() == "trunc")
         fail(*part, "rounding_mode=\"trunc\" is not allowed: write torch.trunc(a / b)");
     };
     for (const torch::jit::Expr& each : call.inputs()) argument(each.tree());
@@ -208,13 +230,30 @@ private:
     if (schema != nullptr && schema->is_mutable())
       fail(node, fmt::format("{} changes a tensor in place; write x = x + 1, not x += 1 or x.add_(1)",
                              python_name(kind.toQualString())));
-    if (!kind.is_aten() || !operators().contains(name) || schema == nullptr || has_list_of_anything(*schema))
-      fail(node, not_allowed(name));
+    if (schema == nullptr || !is_allowed(*schema)) fail(node, not_allowed(name));
     if (makes_text(node)) fail(node, texts_are_literals);
-    // LibTorch reads the device that is not there.
+    for (std::size_t i = 0; i < schema->arguments().size(); ++i)
+      type_or_layout(node, schema->arguments()[i], *node.input(i));
+    // With copy=True LibTorch dereferences the missing device.
     if (name == "to" && schema->overload_name() == "prim_Device" &&
         node.input(1)->type()->kind() != c10::TypeKind::DeviceObjType)
       fail(node, "to() needs a type or a device, as in x.to(torch.float32)");
+  }
+
+  // Types and layouts are integers to TorchScript, and some that name none make LibTorch loop for ever.
+  void type_or_layout(const Node& node, const c10::Argument& argument, const torch::jit::Value& value) const {
+    switch (kind_of(argument)) {
+      case ArgumentKind::type:
+        if (!is_known_type(value))
+          fail(node,
+               "a type must be written as x.dtype, torch.float32, torch.float64, torch.int64 or torch.bool");
+        return;
+      case ArgumentKind::layout:
+        if (!value.mustBeNone() && torch::jit::constant_as<std::int64_t>(&value) != 0) // strided, contiguous
+          fail(node, argument.name() + " is not allowed");
+        return;
+      case ArgumentKind::other: return;
+    }
   }
 
   // Texts could grow without a tensor's memory. That of an error is put together by the compiler.
@@ -267,6 +306,22 @@ std::size_t inlined_size(const torch::jit::Block& block,
 }
 
 } // namespace
+
+ArgumentKind kind_of(const c10::Argument& argument) {
+  c10::TypePtr type = argument.real_type();
+  if (const auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
+  // TorchScript's own operators declare a type as an integer.
+  if (type->kind() == c10::TypeKind::ScalarTypeType || argument.name() == "dtype") return ArgumentKind::type;
+  const bool layout =
+      type->kind() == c10::TypeKind::LayoutType || type->kind() == c10::TypeKind::MemoryFormatType;
+  return layout ? ArgumentKind::layout : ArgumentKind::other;
+}
+
+bool is_allowed(const c10::FunctionSchema& schema) {
+  const c10::Symbol symbol = c10::Symbol::fromQualString(schema.name());
+  return symbol.is_aten() && operators().contains(symbol.toUnqualString()) && !schema.is_mutable() &&
+         !has_list_of_anything(schema);
+}
 
 int line_of(const torch::jit::SourceRange& range, const std::string& script) {
   if (!range.source() || range.source()->text_str().str() != script) return 0;

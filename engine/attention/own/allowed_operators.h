@@ -1,19 +1,22 @@
 // Which TorchScript a map source may use.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 
 #include <ATen/core/function.h>
+#include <c10/core/ScalarType.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 #include "engine/attention/own/map_source.h"
 
 namespace hydrascope {
 
-// Throws SourceError, with the line, unless the texts of the source are the arguments of a few functions, the
-// messages of its errors or comments, and for what the compiler crashes on. Call it before the compiler,
-// which computes with the texts it sees. Throws LibTorch's ErrorReport for another syntax.
+// Throws SourceError, with the line, for texts anywhere but in arguments of a few functions, messages of
+// errors and comments, for methods that are not allowed, and for syntax that crashes the compiler. Call it
+// before the compiler, which computes with the constants it sees. Throws LibTorch's ErrorReport for another
+// syntax.
 void check_syntax(const MapSource& source);
 
 // Why torch.NAME must not be called; empty if it may, or where another check says it.
@@ -22,6 +25,24 @@ std::string why_not_allowed(const std::string& name);
 // Throws SourceError if the function and all it calls come to too many operators: forty lines can call for
 // 2⁴⁰. Call it before the calls are inlined.
 void check_size(const MapSource& source, const torch::jit::Function& function);
+
+// Whether an operator computes new tensors and numbers from others. check_operators() refuses some of their
+// arguments, too.
+bool is_allowed(const c10::FunctionSchema& schema);
+
+// What an argument stands for: TorchScript has types, layouts and memory formats as integers.
+enum class ArgumentKind { type, layout, other };
+ArgumentKind kind_of(const c10::Argument& argument);
+
+// The types of tensors that a source may name: torch.float32 …
+struct NamedType {
+  const char* name;
+  c10::ScalarType type;
+};
+inline constexpr std::array<NamedType, 4> named_types{{{"float32", c10::ScalarType::Float},
+                                                       {"float64", c10::ScalarType::Double},
+                                                       {"int64", c10::ScalarType::Long},
+                                                       {"bool", c10::ScalarType::Bool}}};
 
 // Throws SourceError, with the line, unless the graph has only operators that compute new tensors and numbers
 // from others, without chance, files, output or in-place changes, and loops of a fixed number of turns. The

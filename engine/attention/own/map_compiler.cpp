@@ -21,7 +21,7 @@
 #include <torch/csrc/jit/passes/inliner.h>
 
 #include "engine/attention/own/allowed_operators.h"
-#include "engine/attention/own/integer_division.h"
+#include "engine/attention/own/guarded_operators.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
@@ -70,8 +70,7 @@ std::shared_ptr<jit::SugaredValue> OperatorModule::attr(const jit::SourceRange& 
                                                         const std::string& name) {
   if (const auto number = number_named(name)) return constant(function, *number);
   if (name == "nn") return std::make_shared<NnModule>();
-  for (const auto& [known, type] : {std::pair{"float32", at::kFloat}, std::pair{"float64", at::kDouble},
-                                    std::pair{"int64", at::kLong}, std::pair{"bool", at::kBool}})
+  for (const auto& [known, type] : named_types)
     if (name == known) return constant(function, static_cast<std::int64_t>(type));
   // Refused here and not after: the compiler runs operators on constants.
   if (const std::string why = why_not_allowed(name); !why.empty())
@@ -160,7 +159,7 @@ std::map<std::string, CompiledFunction> compile_here(const MapSource& source) {
   std::map<std::string, CompiledFunction> functions;
   const auto unit = std::make_shared<jit::CompilationUnit>();
   try {
-    check_integer_divisions();
+    guard_operators();
     check_syntax(source);
     unit->define(std::nullopt, source.script, std::make_shared<Names>(), nullptr);
   } catch (const SourceError&) {

@@ -92,6 +92,18 @@ std::vector<Bad> bad_sources() {
        map_of("return x * torch.div(torch.tensor(-9223372036854775807 - 1), torch.tensor(-1), "
               "rounding_mode=\"trunc\")"),
        2, "write torch.trunc(a / b)"},
+      {"a method that LibTorch divides in", map_of("return x * x.gcd(-9223372036854775807 - 1, -1)"), 2,
+       "torch.gcd is not allowed"},
+      {"pieces of nothing", map_of("return torch.cat(x[..., :0].chunk(2147483648, -1), -1)"), 2,
+       "65536 pieces"},
+      {"pieces of a length", map_of("return torch.cat(torch.zeros([0, 1000000000]).split(1, 1), 1)"), 2,
+       "65536 pieces"},
+      {"one piece for each", map_of("return torch.stack(torch.zeros([0, 1000000000]).unbind(1), 1)"), 2,
+       "65536 pieces"},
+      {"a type that is none", map_of("return torch.relu(x).to(-1)"), 2, "a type must be written as"},
+      {"a type that is computed", map_of("return torch.zeros([2], dtype=x.shape[0] - 2)"), 2,
+       "a type must be written as"},
+      {"a layout", map_of("return torch.ones_like(x, layout=99)"), 2, "layout is not allowed"},
       {"a copy to no device", map_of("return torch.relu(x).to(None, copy=True)"), 2, "to() needs a type"},
       {"many signs", map_of("return " + signs + "x"), 0, ""},
       // names
@@ -217,7 +229,11 @@ def phi(x):
     y = F.relu(scaled(x, math.pi)) + torch.nn.functional.softplus(x)
     y = y * (-7 // 2 + 5 + -7 % 3) + x % 2.0 - torch.div(x, 2, rounding_mode="floor")
     if x.shape[-1] > 4:
-        y = y.to(torch.float32)
+        kind = torch.float64 if x.shape[-1] > 5 else y.dtype
+        y = y.to(kind).half().float().contiguous() + torch.ones([1], dtype=y.dtype).int()
+    a, b = x.chunk(2, -1)
+    c, d = torch.split(torch.cat([b, a], -1), x.shape[-1] // 2, -1)
+    y = y + torch.cat([d, c], -1) - torch.stack(x.unbind(-1), -1)
     return torch.cat([y, y * math.sqrt(2.0)], dim=-1)
 )";
   EXPECT_EQ(said_of(text).reason, "");

@@ -1,0 +1,95 @@
+#include "engine/attention/own/guarded_operators.h"
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/jit/runtime/operator.h>
+
+namespace hydrascope {
+namespace {
+
+namespace jit = torch::jit;
+
+using Arguments = c10::ArrayRef<c10::IValue>;
+using ArgumentCheck = void (*)(Arguments);
+
+void check_division(const Arguments arguments) {
+  const c10::IValue &a = arguments[0], &b = arguments[1];
+  if (!a.isInt() || !b.isInt()) return;
+  TORCH_CHECK(b.toInt() != 0, "an integer is divided by zero");
+  TORCH_CHECK(b.toInt() != -1 || a.toInt() != std::numeric_limits<std::int64_t>::min(),
+              "a division of integers overflows");
+}
+
+// chunk(x, pieces, dim), split(x, length, dim), unbind(x, dim).
+void check_pieces(const Arguments arguments, const bool by_length) {
+  constexpr std::int64_t most = 65536;
+  if (!arguments.front().isTensor() || !arguments.back().isInt()) return;
+  const at::Tensor& x = arguments.front().toTensor();
+  const std::int64_t dimension = arguments.back().toInt();
+  if (dimension < -x.dim() || dimension >= x.dim()) return; // an error of the operator's own
+  std::int64_t pieces = x.size(dimension);
+  if (arguments.size() == 3 && arguments[1].isInt()) {
+    const std::int64_t number = arguments[1].toInt();
+    pieces = !by_length ? number : number > 0 ? pieces / number : 0;
+  }
+  TORCH_CHECK(pieces <= most, "a tensor is cut into more than ", most, " pieces");
+}
+
+struct Guard {
+  const char* name;
+  ArgumentCheck check;
+};
+constexpr Guard guards[] = {
+    {"aten::remainder", check_division},
+    {"aten::floordiv", check_division},
+    {"aten::divmod", check_division},
+    {"aten::chunk", [](const Arguments arguments) { check_pieces(arguments, false); }},
+    {"aten::split", [](const Arguments arguments) { check_pieces(arguments, true); }},
+    {"aten::unbind", [](const Arguments arguments) { check_pieces(arguments, false); }},
+};
+
+jit::Operator guarded(const jit::Operator& unguarded, const ArgumentCheck check) {
+  const c10::FunctionSchema& schema = unguarded.schema();
+  return {
+      schema.name(),
+      schema.overload_name(),
+      schema.arguments(),
+      schema.returns(),
+      [run = unguarded.getOperation(), count = schema.arguments().size(), check](jit::Stack& stack) mutable {
+        check(Arguments(stack).slice(stack.size() - count));
+        run(stack);
+      },
+      unguarded.aliasAnalysisKind()};
+}
+
+using Operators = std::vector<std::shared_ptr<jit::Operator>>;
+
+// Returns the operators that were replaced.
+Operators guard(const Guard& guard) {
+  // A copy: registration changes the original.
+  const Operators overloads = jit::getAllOperatorsFor(c10::Symbol::fromQualString(guard.name));
+  std::vector<jit::Operator> replacements;
+  for (const auto& overload : overloads) replacements.push_back(guarded(*overload, guard.check));
+  // All are removed before any is added: the compiler takes the first overload that fits.
+  for (const auto& overload : overloads) jit::deregisterOperator(overload->schema());
+  for (jit::Operator& replacement : replacements) jit::registerOperator(std::move(replacement));
+  return overloads;
+}
+
+} // namespace
+
+void guard_operators() {
+  // Kept: graphs point to operators without owning them.
+  [[maybe_unused]] static const std::vector<Operators> replaced = [] {
+    std::vector<Operators> all;
+    for (const Guard& one : guards) all.push_back(guard(one));
+    return all;
+  }();
+}
+
+} // namespace hydrascope
