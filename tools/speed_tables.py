@@ -56,16 +56,37 @@ def fair(row):
     return any(word in row for word in ("bound", "bfloat16", "jemalloc", "flash", "one run a turn"))
 
 
+def measured_twice(first, second, shown):
+    """Case, row and ratios of the cases that both raw files have, first and second measurement side by side."""
+    of_second = {(one["case"], one["tokens"], one["batch"]): {row["row"]: row for row in one["rows"]}
+                 for one in raw(second)["cases"]}
+    for one in raw(first)["cases"]:
+        others = of_second.get((one["case"], one["tokens"], one["batch"]), {})
+        for row in one["rows"] if others else []:
+            if shown(row["row"]):
+                yield one, [row["row"], range_text(row), range_text(others[row["row"]])]
+
+
 @table("compare-dates")
 def kernels_on_two_dates():
     files = ("compare-kernels", "compare-kernels-again")
-    first, second = (
-        {(one["case"].split(",")[0], one["tokens"], row["row"]): row for one in raw(name)["cases"] for row in one["rows"]}
-        for name in files)
+    rows = list(measured_twice(*files, fair))
     yield ["beside", "tokens:", "row", *(f"{raw.read[name]['date']}:" for name in files)]
-    for (kernel, tokens, row), of_first in first.items():
-        if fair(row):
-            yield [f"`{kernel}`", f"{tokens:,}", row, range_text(of_first), range_text(second[kernel, tokens, row])]
+    for case, row in rows:
+        yield [f"`{case['case'].split(',')[0]}`", f"{case['tokens']:,}", *row]
+
+
+def processor(name):
+    return raw.read[name]["cpu"].split(",")[0].replace("(R)", "").removesuffix(" Processor")
+
+
+@table("compare-processors")
+def deit_on_two_processors():
+    files = ("compare-models", "compare-models-again")
+    rows = list(measured_twice(*files, lambda row: not row.endswith("own")))
+    yield ["times as long", *(f"{processor(name)}, {raw.read[name]['date']}:" for name in files)]
+    for _, row in rows:
+        yield row
 
 
 @table("few-tokens")
