@@ -215,6 +215,59 @@ class Sessions(Case):
                 raise Broken(f"{name} is gone")
 
 
+class OnDisplay(Case):
+    """The window on a display of its own: keys switch between the picture and the sentence of a session, choose another
+    layer and save it, over and over, and leave. A run begins with what a killed one left. Needs Xvfb and xdotool."""
+    kept = (".lock",)
+    server = None
+    keys = """
+        "$0" "$1" & window=$!
+        xdotool search --sync --onlyvisible --name Hydrascope >/dev/null
+        for input in 1 2 1 2 1 2; do
+          xdotool key "ctrl+$input" sleep 0.2 key Up sleep 0.2 key ctrl+s sleep 0.2
+        done
+        xdotool key ctrl+q
+        wait "$window"
+    """
+
+    def prepare(self):
+        missing = [name for name in ("Xvfb", "xdotool") if not shutil.which(name)]
+        if missing:
+            raise SystemExit(f"error: {' and '.join(missing)} are missing; install Debian's xvfb and xdotool")
+        session, picture = (json.loads((ROOT / f"docs/window-{name}.json").read_text()) for name in ("sentence", "hidden"))
+        session["document"]["scenes"]["image"] = picture["document"]["scenes"]["image"]
+        self.old = {"session.json": json.dumps(session).encode()}
+        self.server = subprocess.Popen(["Xvfb", "-displayfd", "1", "-noreset", "-screen", "0", "1280x800x24"],
+                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.display = ":" + self.server.stdout.readline().strip()
+
+    def close(self):
+        if self.server:
+            self.server.kill()
+            self.server.wait()
+
+    def environment(self):
+        homes = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+        return dict.fromkeys(homes, str(self.out)) | {"DISPLAY": self.display, "WAYLAND_DISPLAY": ""}
+
+    def command(self):
+        return ["sh", "-c", self.keys, PROGRAM, str(self.out / "session.json")]
+
+    def check(self):
+        for name, content in self.results().items():
+            if name.endswith(".json") and not any(part in name for part in TEMPORARY):
+                try:
+                    json.loads(content)
+                except ValueError:
+                    raise Broken(f"{name} is not whole: {len(content)} bytes") from None
+        if not (self.out / "session.json").exists():
+            raise Broken("session.json is gone")
+
+    def check_whole(self):
+        self.check()
+        self.check_nothing_left()
+
+
 class Download(Case):
     """A model from a hub, with what has arrived kept."""
     continues = True
@@ -376,5 +429,6 @@ class Recall(Training):
 
 
 CASES = {f"figure-{ending}": Figure for ending in ("svg", "pdf", "png", "csv", "json", "npy")} | {
-    "export-folder": ExportFolder, "screenshot": Window, "recording": Window, "sessions": Sessions, "download": Download,
-    "features": Features, "distil": Distil, "finetune": Finetune, "from-scratch": FromScratch, "recall": Recall}
+    "export-folder": ExportFolder, "screenshot": Window, "recording": Window, "sessions": Sessions, "window": OnDisplay,
+    "download": Download, "features": Features, "distil": Distil, "finetune": Finetune, "from-scratch": FromScratch,
+    "recall": Recall}
