@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <exception>
+#include <iostream>
 #include <limits>
 #include <memory>
 #include <string>
@@ -13,7 +15,10 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/jit_type.h>
 #include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fuzzer/FuzzedDataProvider.h>
+#include <sanitizer/common_interface_defs.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include "engine/attention/own/allocation_limit.h"
@@ -122,8 +127,24 @@ c10::IValue argument_of(const c10::FunctionSchema& schema, const c10::Argument& 
   return value(*argument.type(), data);
 }
 
+// What runs, told if it is the last: the sanitizers' report ends inside LibTorch.
+const torch::jit::Operator* running = nullptr;
+const torch::jit::Stack* running_on = nullptr;
+void tell_what_ran() {
+  if (running == nullptr) return;
+  std::fprintf(stderr, "operator: %s\n", toString(running->schema()).c_str());
+  for (const c10::IValue& one : *running_on) {
+    if (one.isTensor())
+      std::fprintf(stderr, "  %s of shape %s\n", one.toTensor().toString().c_str(),
+                   fmt::format("{}", fmt::join(one.toTensor().sizes().vec(), ",")).c_str());
+    else
+      std::cerr << "  " << one << "\n";
+  }
+}
+
 using Operators = std::vector<std::shared_ptr<torch::jit::Operator>>;
 Operators known_operators() {
+  __sanitizer_set_death_callback(tell_what_ran);
   guard_operators();
   at::set_num_threads(1); // one target runs on each processor
   Operators known = torch::jit::getAllOperators();
@@ -150,9 +171,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, const std::size
   const at::NoGradGuard no_gradients;
   constexpr std::size_t most_bytes = std::size_t{64} << 20;
   const AllocationLimit limit(most_bytes);
+  const torch::jit::Stack arguments = stack; // which it takes off
+  running = &chosen;
+  running_on = &arguments;
   try {
     chosen.getOperation()(stack);
   } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): refused
   }
+  running = nullptr;
   return 0;
 }

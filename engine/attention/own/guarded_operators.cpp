@@ -1,5 +1,6 @@
 #include "engine/attention/own/guarded_operators.h"
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -40,6 +41,14 @@ void check_pieces(const Arguments arguments, const bool by_length) {
   TORCH_CHECK(pieces <= most, "a tensor is cut into more than ", most, " pieces");
 }
 
+// arange(start, end, step, dtype, …)
+void check_step(const Arguments arguments) {
+  constexpr std::size_t step = 2, type = 3, count = 7;
+  if (arguments.size() != count || !arguments[type].isInt()) return;
+  if (!c10::isIntegralType(arguments[type].toScalarType(), true)) return;
+  TORCH_CHECK(std::abs(arguments[step].toScalar().toDouble()) >= 1, "the step of integers is less than 1");
+}
+
 struct Guard {
   const char* name;
   ArgumentCheck check;
@@ -48,6 +57,7 @@ constexpr Guard guards[] = {
     {"aten::remainder", check_division},
     {"aten::floordiv", check_division},
     {"aten::divmod", check_division},
+    {"aten::arange", check_step},
     {"aten::chunk", [](const Arguments arguments) { check_pieces(arguments, false); }},
     {"aten::split", [](const Arguments arguments) { check_pieces(arguments, true); }},
     {"aten::unbind", [](const Arguments arguments) { check_pieces(arguments, false); }},

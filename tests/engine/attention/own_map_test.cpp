@@ -94,6 +94,8 @@ std::vector<Bad> bad_sources() {
        2, "write torch.trunc(a / b)"},
       {"a method that LibTorch divides in", map_of("return x * x.gcd(-9223372036854775807 - 1, -1)"), 2,
        "torch.gcd is not allowed"},
+      {"a step of half an integer", map_of("return x + torch.arange(0., 1., 0.5, dtype=torch.int64).sum()"),
+       2, "the step of integers is less than 1"},
       {"pieces of nothing", map_of("return torch.cat(x[..., :0].chunk(2147483648, -1), -1)"), 2,
        "65536 pieces"},
       {"pieces of a length", map_of("return torch.cat(torch.zeros([0, 1000000000]).split(1, 1), 1)"), 2,
