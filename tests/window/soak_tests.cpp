@@ -1,6 +1,7 @@
 // Hours at the window: actions in random order, with pictures, sentences, captures, models, trainings,
 // writing and files among them. HYDRASCOPE_SOAK=20000 makes it long: then memory must stop growing.
 #include <array>
+#include <cfloat>
 #include <cstdlib>
 #include <fstream>
 #include <numeric>
@@ -133,6 +134,8 @@ double mean(const std::vector<double>& values, const std::size_t begin, const st
 void random_actions_for_long(ImGuiTestContext* context) {
   start_over(context);
   const int actions = number_of_actions();
+  if (actions >= 5000)
+    ImGuiTestEngine_GetIO(context->Engine).ConfigWatchdogKillTest = FLT_MAX; // it takes long
   constexpr int sampled_every = 20;
   std::vector<double> megabytes;
   {
