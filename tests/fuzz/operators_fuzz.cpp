@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <limits>
@@ -15,10 +15,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/jit_type.h>
 #include <ATen/ops/zeros.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <fuzzer/FuzzedDataProvider.h>
-#include <sanitizer/common_interface_defs.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include "engine/attention/own/allocation_limit.h"
@@ -127,16 +124,13 @@ c10::IValue argument_of(const c10::FunctionSchema& schema, const c10::Argument& 
   return value(*argument.type(), data);
 }
 
-// What runs, told if it is the last: the sanitizers' report ends inside LibTorch.
-const torch::jit::Operator* running = nullptr;
-const torch::jit::Stack* running_on = nullptr;
-void tell_what_ran() {
-  if (running == nullptr) return;
-  std::fprintf(stderr, "operator: %s\n", toString(running->schema()).c_str());
-  for (const c10::IValue& one : *running_on) {
+// The sanitizers' report ends inside LibTorch: HYDRASCOPE_TELL=1 build/fuzz/operators_fuzz INPUT tells what
+// runs.
+void tell(const torch::jit::Operator& chosen, const torch::jit::Stack& arguments) {
+  std::cerr << "operator: " << chosen.schema() << "\n";
+  for (const c10::IValue& one : arguments) {
     if (one.isTensor())
-      std::fprintf(stderr, "  %s of shape %s\n", one.toTensor().toString().c_str(),
-                   fmt::format("{}", fmt::join(one.toTensor().sizes().vec(), ",")).c_str());
+      std::cerr << "  " << one.toTensor().toString() << one.toTensor().sizes() << "\n";
     else
       std::cerr << "  " << one << "\n";
   }
@@ -144,7 +138,6 @@ void tell_what_ran() {
 
 using Operators = std::vector<std::shared_ptr<torch::jit::Operator>>;
 Operators known_operators() {
-  __sanitizer_set_death_callback(tell_what_ran);
   guard_operators();
   at::set_num_threads(1); // one target runs on each processor
   Operators known = torch::jit::getAllOperators();
@@ -171,13 +164,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, const std::size
   const at::NoGradGuard no_gradients;
   constexpr std::size_t most_bytes = std::size_t{64} << 20;
   const AllocationLimit limit(most_bytes);
-  const torch::jit::Stack arguments = stack; // which it takes off
-  running = &chosen;
-  running_on = &arguments;
+  static const bool told = std::getenv("HYDRASCOPE_TELL") != nullptr;
+  if (told) tell(chosen, stack);
   try {
     chosen.getOperation()(stack);
   } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): refused
   }
-  running = nullptr;
   return 0;
 }

@@ -96,6 +96,8 @@ std::vector<Bad> bad_sources() {
        "torch.gcd is not allowed"},
       {"a step of half an integer", map_of("return x + torch.arange(0., 1., 0.5, dtype=torch.int64).sum()"),
        2, "the step of integers is less than 1"},
+      {"a range that overflows", map_of("return x + torch.arange(9223372036854775807, -1, -1).sum()"), 2,
+       "beyond 2^53"},
       {"pieces of nothing", map_of("return torch.cat(x[..., :0].chunk(2147483648, -1), -1)"), 2,
        "65536 pieces"},
       {"pieces of a length", map_of("return torch.cat(torch.zeros([0, 1000000000]).split(1, 1), 1)"), 2,
