@@ -19,6 +19,10 @@ class Broken(Exception):
     """What must hold does not."""
 
 
+def is_temporary(name):
+    return any(part in name for part in TEMPORARY)
+
+
 def tree(folder):
     """Every file below a folder, by its relative path; a link is what it leads to."""
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
@@ -66,6 +70,11 @@ class Case:
     def command(self):
         raise NotImplementedError
 
+    @property
+    def home(self):
+        """What the program takes for the user's folders of caches, settings, data and state."""
+        return self.folder / "home"
+
     def environment(self):
         return {}
 
@@ -83,7 +92,7 @@ class Case:
     def check(self):
         """After an interruption: every result is the old or the new one, whole."""
         for name, content in self.results().items():
-            if any(part in name for part in TEMPORARY):
+            if is_temporary(name):
                 continue
             if content not in (self.old.get(name), self.whole.get(name)):
                 raise Broken(f"{name} is neither the old nor the new one: {len(content)} bytes")
@@ -105,7 +114,7 @@ class Case:
 
     def check_nothing_left(self):
         """After an error: no temporary file."""
-        left = [name for name in tree(self.out) if any(part in name for part in TEMPORARY)]
+        left = [name for name in tree(self.out) if is_temporary(name)]
         if left:
             raise Broken(f"left over after an error: {', '.join(left)}")
 
@@ -246,16 +255,19 @@ class OnDisplay(Case):
             self.server.kill()
             self.server.wait()
 
+    @property
+    def home(self):
+        return self.out
+
     def environment(self):
-        homes = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
-        return dict.fromkeys(homes, str(self.out)) | {"DISPLAY": self.display, "WAYLAND_DISPLAY": ""}
+        return {"DISPLAY": self.display, "WAYLAND_DISPLAY": ""}
 
     def command(self):
         return ["sh", "-c", self.keys, PROGRAM, str(self.out / "session.json")]
 
     def check(self):
         for name, content in self.results().items():
-            if name.endswith(".json") and not any(part in name for part in TEMPORARY):
+            if name.endswith(".json") and not is_temporary(name):
                 try:
                     json.loads(content)
                 except ValueError:
@@ -302,7 +314,7 @@ class Download(Case):
     def check(self):
         """What arrived in part is kept aside; the snapshot and the blobs are whole."""
         for name, content in tree(self.out).items():
-            if name.endswith((".incomplete", ".lock")) or any(part in name for part in TEMPORARY):
+            if name.endswith((".incomplete", ".lock")) or is_temporary(name):
                 continue
             if content != self.whole.get(name):
                 raise Broken(f"{name} is not whole: {len(content)} bytes")

@@ -181,13 +181,13 @@ private:
     // None of them gives a text.
     static const std::unordered_set<std::string_view> readers{"einsum", "gelu", "div", "divide", "to"};
     const torch::jit::TreeRef callee = call.callee().tree();
-    const bool reads =
-        raised || (callee->kind() == '.' && readers.contains(torch::jit::Select(callee).selector().name()));
+    const bool is_method = callee->kind() == '.';
+    const std::string method = is_method ? torch::jit::Select(callee).selector().name() : std::string();
+    const bool reads = raised || readers.contains(method);
     tree(callee);
     // Refused here and not after: the compiler runs operators on constants.
-    if (callee->kind() == '.')
-      if (const std::string why = why_not_allowed(torch::jit::Select(callee).selector().name()); !why.empty())
-        fail(*callee, why);
+    if (const std::string why = is_method ? why_not_allowed(method) : std::string(); !why.empty())
+      fail(*callee, why);
     const auto argument = [&](const torch::jit::TreeRef& part) {
       if (part->kind() != torch::jit::TK_STRINGLITERAL) return tree(part);
       if (!reads) fail(*part, why_no_text(callee));

@@ -42,14 +42,13 @@ void check_pieces(const Arguments arguments, const bool by_length) {
 }
 
 // arange(start, end, step, dtype, …)
-void check_step(const Arguments arguments) {
+void check_range(const Arguments arguments) {
   constexpr std::size_t step = 2, type = 3, count = 7;
   if (arguments.size() != count) return;
   constexpr double most = 0x1p53; // beyond it the number of elements overflows
   for (const c10::IValue& bound : arguments.slice(0, type))
     TORCH_CHECK(std::abs(bound.toScalar().toDouble()) <= most, "a bound of arange is beyond 2^53");
-  if (!arguments[type].isInt()) return;
-  if (!c10::isIntegralType(arguments[type].toScalarType(), true)) return;
+  if (!arguments[type].isInt() || !c10::isIntegralType(arguments[type].toScalarType(), true)) return;
   TORCH_CHECK(std::abs(arguments[step].toScalar().toDouble()) >= 1, "the step of integers is less than 1");
 }
 
@@ -61,7 +60,7 @@ constexpr Guard guards[] = {
     {"aten::remainder", check_division},
     {"aten::floordiv", check_division},
     {"aten::divmod", check_division},
-    {"aten::arange", check_step},
+    {"aten::arange", check_range},
     {"aten::chunk", [](const Arguments arguments) { check_pieces(arguments, false); }},
     {"aten::split", [](const Arguments arguments) { check_pieces(arguments, true); }},
     {"aten::unbind", [](const Arguments arguments) { check_pieces(arguments, false); }},
