@@ -1,4 +1,4 @@
-"""Numbers of a page's text that were measured, and whether a raw file has them."""
+"""Numbers of a page's text that were measured, and whether its tables or raw files have them."""
 import re
 
 _NUMBER = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
@@ -9,6 +9,7 @@ _NUMBERS = re.compile(rf"(?<![\w.×/-])(?<!\d,)(?P<sign>−?)(?P<number>{_NUMBER
                       # The sign may stand behind the last of "60.1 to 62.3 %", "60.1, 61.2 and 62.3 %".
                       rf"(?P<share>(?=(?:(?:,?[ \n](?:to|and|or)|,|–| ±)[ \n]?−?{_NUMBER})*{_PER_CENT}))?")
 _OWN_SIGN = re.compile(_PER_CENT)
+_CELL_NUMBERS = re.compile(rf"(?<![\w.])[−-]?{_NUMBER}(?:e-?\d+)?")
 _CODE = r"`(?:[^`\n]|\n(?!\s*\n))*`"
 _NOT_TEXT = re.compile(rf"^```.*?^```$|^[|#].*?$|{_CODE}|\]\([^)]*\)|<!--.*?-->|\d+(?:\.\d+)?e[-−]?\d+",
                        re.MULTILINE | re.DOTALL)
@@ -38,11 +39,18 @@ def named_values(value):
         yield float(value)
 
 
+def cell_numbers(line):
+    """(number, whether its cell is in per cent) of a row of a table. Code is left out."""
+    for cell in re.sub(_CODE, "", line).split("|"):
+        for found in _CELL_NUMBERS.finditer(cell):
+            yield float(found[0].replace(",", "").replace("−", "-")), "%" in cell
+
+
 def is_among(value, digits, per_cent, known):
-    """Whether a number, rounded so, is among the known ones: those that are shares only where the text has a per cent
-    sign. A text may leave a minus sign to its words."""
+    """Whether a number, rounded so, is among the known ones: those up to 1 are shares where the text has a per cent sign.
+    A text may leave a minus sign to its words."""
     for one in known:
-        for scaled in (one, 100 * one) if per_cent else (one,):
+        for scaled in (one, 100 * one) if per_cent and abs(one) <= 1 else (one,):
             if round(scaled, digits) == value or (value > 0 and round(-scaled, digits) == value):
                 return True
     return False

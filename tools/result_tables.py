@@ -3,7 +3,7 @@ import re
 import statistics
 
 from experiment import paired_difference, spread, spread_text
-from table_registry import HEDGEHOG, by, percent, points, raw, table, with_error
+from table_registry import HEDGEHOG, by, numbers_beside, percent, points, raw, table, with_error
 
 # Tables: the head, then the rows; a head that ends in ":" is aligned to the right.
 
@@ -11,7 +11,15 @@ KL_ROWS = ["softmax", "elu", "relu", "relu-squared", "t2r", "t2r-hh", "performer
            "taylor", "hedgehog", "hedgehog-softmax", "hedgehog-untrained"]
 
 
-@table("kl", also=["kl-performer-64", *(f"kl-performer-seed{seed}" for seed in (1, 2, 3))])
+def kl_of_performer():
+    """KL on CoLA by seed; its mean over the seeds and its standard error."""
+    found = [by(raw("kl-cola"), "kernel", "performer")["kl"],
+             *(raw(f"kl-performer-seed{seed}")[0]["kl"] for seed in (1, 2, 3))]
+    return {"by seed": found, "mean": statistics.fmean(found), "standard error": statistics.stdev(found) / len(found) ** 0.5,
+            "64 features": raw("kl-performer-64")[0]["kl"]}
+
+
+@table("kl", derived=kl_of_performer)
 def kl_of_kernels():
     sets = {name: raw(f"kl-{name.lower().replace('-', '')}") for name in ["CoLA", "MRPC", "SST-2"]}
     yield ["kernel", *(f"KL, {name}:" for name in sets), "entropy, CoLA:", "ρ, CoLA:"]
@@ -75,7 +83,22 @@ def ratios_of_converted():
             for window in row.get(stage, {})}
 
 
-@table("converted", derived=ratios_of_converted)
+def neighbours_of_fixed_maps():
+    """How much larger a fixed map's loss with LoRA is than that of the one before it, paired by window, in nats."""
+    rows, order = raw("decoder-conversion")["rows"], ["performer", "cosformer", "exp-t2", "relu", "elu", "t2r"]
+    losses = {(kernel, window): rows[kernel]["loss"]["tuned"][window]["losses"]
+              for kernel in order for window in ("256", "1024")}
+    return {f"{kernel} − {before}, {window}": paired_difference(losses[kernel, window], losses[before, window])
+            for before, kernel in zip(order, order[1:]) for window in ("256", "1024")}
+
+
+def numbers_of_converted():
+    distilled = {kernel: row["distillation"] for kernel, row in raw("decoder-conversion")["rows"].items()
+                 if "distillation" in row}
+    return [ratios_of_converted(), neighbours_of_fixed_maps(), distilled]
+
+
+@table("converted", derived=numbers_of_converted)
 def converted_decoder():
     stages = [("before", "as it is"), ("distilled", "maps distilled"), ("tuned", "then LoRA")]
     yield ["kernel of all layers", *(f"{label}, {window}:" for _, label in stages for window in ["256", "1,024"]),
@@ -85,6 +108,13 @@ def converted_decoder():
         kernel, comma, epochs = name.partition(", ")
         yield [f"`{kernel}`{comma}{epochs}", *(perplexity(row.get(stage, {}).get(window)) for stage, _ in stages
                                                for window in ["256", "1024"]), difference(row, "256")]
+
+
+@numbers_beside("generate")
+def shares_of_reading():
+    """What part of a token's time reading the weights would take, without and with the state."""
+    return [[one["share_of_bandwidth"], one["share_of_bandwidth_with_state"]]
+            for name in ("generate-float32", "generate-bfloat16") for one in raw(name)]
 
 
 def difference(row, window):
@@ -157,12 +187,42 @@ def glue_differences(file, task, measure):
     return {name: paired_difference(of, values["softmax"]) for name, of in values.items() if len(of) > 1}
 
 
-def glue_numbers(file, task, measure):
-    """In points: rows, and their differences to softmax; means, and their deviations or standard errors."""
-    rows = {name: spread(of) for name, of in glue_measures(file, task, measure).items()}
-    return {f"{task}, {measure}": [
-        100 * number for group in (rows, glue_differences(file, task, measure)) for row in group.values()
-        for name, number in row.items() if name != "values" and number is not None]}
+def in_points(difference):
+    return [100 * number for number in difference.values()]
+
+
+def glue_beside(file, task, measure, pairs):
+    """A row − another of the same seed, in points."""
+    values = glue_measures(file, task, measure)
+    return {f"{one} − {other}": in_points(paired_difference(values[one], values[other])) for one, other in pairs}
+
+
+# Sentences and pairs of the sets that are reported.
+REPORTED = {"cola": 1043, "mrpc": 1725, "sst2": 872}
+
+
+def error_of_matthews(measures, positive, count):
+    """Of each seed, the standard error of a Matthews correlation over samples of `count` items, of which the share
+    `positive` is of the second class: the delta method for φ of a table of two by two (Bishop, Fienberg and Holland 1975,
+    Discrete Multivariate Analysis, chapter 11). What the model calls the second class follows from accuracy and F1."""
+    for accuracy, f1, phi in zip(*(measures[name]["values"] for name in ("accuracy", "f1", "matthews")), strict=True):
+        right = f1 * (1 - accuracy) / (2 * (1 - f1))
+        called = 2 * right / f1 - positive
+        rows, columns = positive * (1 - positive), called * (1 - called)
+        row, column = 2 * positive - 1, 2 * called - 1
+        variance = (1 - phi**2 + phi * (1 + phi**2 / 2) * row * column / (rows * columns) ** 0.5
+                    - 0.75 * phi**2 * (row**2 / rows + column**2 / columns))
+        yield (variance / count) ** 0.5
+
+
+def errors_of_reported(file, task, measure):
+    """In points, the least and largest standard error that the choice of the reported items gives one model's measure."""
+    rows = {name: row["measures"][task] for name, row in raw(file)["rows"].items()}
+    positive = rows["always the commonest class"]["accuracy"]["mean"]  # of CoLA and MRPC the second class
+    errors = [error for name, measures in rows.items() if not name.startswith("always")
+              for error in (error_of_matthews(measures, positive, REPORTED[task]) if measure == "matthews" else
+                            ((share * (1 - share) / REPORTED[task]) ** 0.5 for share in measures[measure]["values"]))]
+    return {f"{task}: error of one model's {measure}": [100 * min(errors), 100 * max(errors)]}
 
 
 def glue_order(rows, task, measure):
@@ -183,8 +243,9 @@ def glue_label(name):
 
 def cola_numbers():
     accuracy = {name: row["measures"]["cola"]["accuracy"]["mean"] for name, row in raw("glue-conversion")["rows"].items()}
-    return {**glue_numbers("glue-conversion", "cola", "matthews"), "accuracy above the constant answer's":
-            100 * (max(accuracy.values()) - accuracy["always the commonest class"])}
+    return [glue_beside("glue-conversion", "cola", "matthews", [("t2r-hh", "t2r")]),
+            errors_of_reported("glue-conversion", "cola", "matthews"),
+            100 * (max(accuracy.values()) - accuracy["always the commonest class"])]
 
 
 @table("glue-conversion", derived=cola_numbers)
@@ -199,11 +260,12 @@ def converted_cola():
 
 
 def mrpc_numbers():
-    """Among them: T2R with more epochs at a higher rate − T2R, and other kernels − T2R, of the same seed."""
-    values = glue_measures("glue-mrpc", "mrpc", "matthews")
-    beside_t2r = {f"{name} − t2r": [100 * number for number in paired_difference(of, values["t2r"]).values()]
-                  for name, of in values.items() if len(of) > 1}
-    return {**glue_numbers("glue-mrpc", "mrpc", "matthews"), **glue_numbers("glue-mrpc", "mrpc", "f1"), **beside_t2r}
+    """Among them, how far F1 is above that of the constant answer."""
+    f1 = glue_measures("glue-mrpc", "mrpc", "f1")
+    constant = f1["always the commonest class"] * 3
+    above = {name: in_points(paired_difference(f1[name], constant)) for name in ("taylor", "hedgehog", "t2r-hh")}
+    beside = [(name, "t2r") for name in ("t2r-hh", "relu", "t2r, 6 epochs at 1e-4")]
+    return [glue_beside("glue-mrpc", "mrpc", "matthews", beside), errors_of_reported("glue-mrpc", "mrpc", "matthews"), above]
 
 
 @table("glue-mrpc", derived=mrpc_numbers)
@@ -216,7 +278,7 @@ def converted_mrpc():
                *glue_cells(name, rows[name], differences)]
 
 
-@table("glue-sst2", derived=lambda: glue_numbers("glue-sst2", "sst2", "accuracy"))
+@table("glue-sst2", derived=lambda: errors_of_reported("glue-sst2", "sst2", "accuracy"))
 def converted_sst2():
     rows, differences = raw("glue-sst2")["rows"], glue_differences("glue-sst2", "sst2", "accuracy")
     yield ["kernel of all layers", "accuracy:", "accuracy − softmax's:", "recovered:"]
@@ -268,8 +330,7 @@ def recalled():
 def recall_numbers():
     """exp-t1's accuracy less exp-t2's of the same seeds, in points."""
     accuracy = {kernel: [one["accuracy"] for one in found.values()] for kernel, found in recalled().items()}
-    difference = paired_difference(accuracy["exp-t1"], accuracy["exp-t2"])
-    return {"exp-t1 − exp-t2": [100 * number for number in difference.values()]}
+    return {"exp-t1 − exp-t2": in_points(paired_difference(accuracy["exp-t1"], accuracy["exp-t2"]))}
 
 
 @table("recall", also=["recall-paper"], derived=recall_numbers)

@@ -5,13 +5,22 @@ from experiment import ROOT
 
 RAW = ROOT / "docs/measurements/raw"
 TABLES = {}
+NUMBERS = {}
 
 
 def table(name, also=(), derived=lambda: {}):
-    """A table's function. For the text of its section: `also`, raw files that the table does not read; `derived`, a
-    function that computes numbers from raw files, by what they are."""
+    """A table's function. The text of its section may have the table's own numbers. Beyond them: those of `also`, raw files
+    that the table does not read, and of `derived`, a function that computes numbers from raw files, by what they are."""
     def add(function):
         TABLES[name] = function, also, derived
+        return function
+    return add
+
+
+def numbers_beside(name):
+    """A function that computes further numbers for the text of the section that a table is in."""
+    def add(function):
+        NUMBERS.setdefault(name, []).append(function)
         return function
     return add
 

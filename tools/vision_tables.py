@@ -5,7 +5,7 @@ from experiment import paired_difference, spread, spread_text
 from table_registry import percent, points, raw, table, with_error
 
 
-@table("curves")
+@table("curves", derived=lambda: raw("curves-softmax")["curves_differences"])
 def deletion_and_insertion():
     output = raw("curves-softmax")
     yield ["order of the patches", "deletion:", "insertion:", "deletion − random:", "insertion − random:"]
@@ -28,11 +28,12 @@ def vision(name):
 
 
 def gaps(name, control_of):
-    """Of each row after training, means over the seeds, in points: differences to its control, and to before."""
+    """Of means over the seeds, in points: of each row the difference to its control, of each control that to itself before
+    training."""
     rows = vision(name)
     after = {row: statistics.fmean(rows[row]["after"]) for row in rows}
     return ({f"{row} − {control_of(row)}": 100 * (after[row] - after[control_of(row)]) for row in rows}
-            | {f"{row} − before": 100 * (after[row] - rows[row]["before"]) for row in rows})
+            | {f"{row} − before": 100 * (after[row] - rows[row]["before"]) for row in map(control_of, rows)})
 
 
 @table("heads", derived=lambda: gaps("heads", lambda row: "softmax:heads=6"))
@@ -68,7 +69,7 @@ def beside_softmax(rows):
     return {name: paired_difference(row["after"], rows["softmax"]["after"]) for name, row in rows.items()}
 
 
-@table("maps", derived=lambda: beside_softmax(vision("maps")))
+@table("maps")
 def learned_maps():
     rows = vision("maps")
     differences = beside_softmax(rows)
@@ -77,26 +78,34 @@ def learned_maps():
         yield [f"`{name}`", *top1(row), "" if name == "softmax" else points(differences[name])]
 
 
-# Bundled adapters: the raw file's name behind "image-", schedule, what was trained.
-BUNDLED = [("softmax", "`softmax`", ""),
-           ("hydra-cosine", "`back:2=hydra-cosine`", "layers 10 and 11, 5 epochs"),
-           ("aft-simple", "`back:2=aft-simple`", "layers 10 and 11, 3 epochs"),
-           ("hydra-tanh-l2", "`back:2=hydra-tanh-l2`", "layers 10 and 11, 3 epochs"),
-           ("poly-nl", "`back:2=poly-nl`", "layers 10 and 11, 3 epochs"),
-           ("hydra-cosine-back4", "`back:4=hydra-cosine`", "attention of layers 8 to 11, 2 epochs, from labels"),
-           ("hedgehog-maps", "`hedgehog`", "the maps alone, on 4,000 pictures"),
-           ("hedgehog", "`hedgehog`", "maps, attention of all layers, layers 8 to 11, head")]
+# Bundled adapters: the raw file's name behind "image-", schedule, what was trained, and of how many epochs of each training
+# the table's own pictures chose one.
+BUNDLED = [("softmax", "`softmax`", "layers 8 to 11 and head, 8 epochs; 4 to 11 and head, 5 epochs", "of 8; of 5"),
+           ("hydra-cosine", "`back:2=hydra-cosine`", "layers 10 and 11, 5 epochs", "of 5"),
+           ("aft-simple", "`back:2=aft-simple`", "layers 10 and 11, 3 epochs", "of 3"),
+           ("hydra-tanh-l2", "`back:2=hydra-tanh-l2`", "layers 10 and 11, 3 epochs", "of 3"),
+           ("poly-nl", "`back:2=poly-nl`", "layers 10 and 11, 3 epochs", "of 3"),
+           ("hydra-cosine-back4", "`back:4=hydra-cosine`", "attention of layers 8 to 11, 2 epochs, from labels", "of 2"),
+           ("hedgehog-maps", "`hedgehog`", "the maps alone, on 4,000 pictures", "no, KL did"),
+           ("hedgehog", "`hedgehog`", "maps, attention of all layers, layers 8 to 11, head", "of 1 or none, four times")]
 
 
 @table("image", also=[f"image-{kernel}-{which}" for kernel in ("softmax", "hydra-cosine") for which in ("1000", "252")])
 def bundled_adapters():
-    yield ["schedule", "what was trained through it", "top-1:", "top-5:"]
-    for name, schedule, trained in BUNDLED:
+    yield ["schedule", "what was trained through it", "epoch chosen by these pictures", "top-1, no control:", "top-5:"]
+    for name, schedule, trained, chosen in BUNDLED:
         output = raw(f"image-{name}")
-        yield [schedule, trained, percent(output["top1"]), percent(output["top5"])]
+        yield [schedule, trained, chosen, percent(output["top1"]), percent(output["top5"])]
 
 
-@table("pointing")
+def error_of_hits():
+    """The standard error of softmax's share of hits, in points."""
+    found = raw("image-pointing-softmax")
+    share = found["pointing"]["focus"]
+    return 100 * (share * (1 - share) / found["pointing_items"]) ** 0.5
+
+
+@table("pointing", derived=error_of_hits)
 def pointing_game():
     hits = {kernel: raw(f"image-pointing-{kernel}")["pointing"] for kernel in ("softmax", "hydra-cosine")}
     yield ["map", "hits:"]

@@ -1,12 +1,13 @@
-"""tools/results: tables are what raw files give, numbers of a text are values of them, raw files say how they were
-made."""
+"""tools/results: tables are what raw files give, numbers of a text are in its tables or derived, raw files say how they
+were made."""
 import json
 import shutil
 import unittest
 
 from support import ROOT, ToolTest
 
-from prose_numbers import is_among, measured_numbers, named_values
+from prose_numbers import cell_numbers, is_among, measured_numbers, named_values
+from result_tables import error_of_matthews
 
 TEXT = """# A page
 
@@ -38,8 +39,8 @@ class CheckTest(ToolTest):
         self.raw, self.page = self.root / "docs/measurements/raw", self.root / "docs/page.md"
         self.raw.mkdir(parents=True)
         (self.root / "tools").mkdir()
-        for name in ("results", "result_tables.py", "speed_tables.py", "vision_tables.py", "table_registry.py",
-                     "experiment.py", "prose_numbers.py"):
+        for name in ("results", "readme_table.py", "result_tables.py", "speed_tables.py", "vision_tables.py",
+                     "table_registry.py", "experiment.py", "prose_numbers.py"):
             shutil.copy(ROOT / "tools" / name, self.root / "tools")
         shutil.copy(ROOT / "docs/measurements/raw/papers.json", self.raw)
         (self.root / "README.md").write_text("# Nothing\n")
@@ -63,9 +64,13 @@ class CheckTest(ToolTest):
         return [line for line in done.stdout.splitlines() if line.startswith("error")]
 
     def test_passes_where_everything_is_right(self):
-        text = "0.11 to 0.34 nats; 45.7 % of it. So `--rate 0.555` gives 0.31."
+        text = "0.11 to 0.34 nats; 11 to 34 %. So `--rate 0.555` gives 0.31."
         self.assertEqual(self.complaints(text), [])
         self.assertIn("[results] 1 tables from raw files, 0 others", self.results("--check").stdout)
+
+    def test_counts_tables_that_nothing_checks_on_pages_without_marks_too(self):
+        (self.root / "docs/other.md").write_text("| a | b |\n|---|---|\n| 1 | 2 |\n\n| c |\n|---|\n")
+        self.assertIn("[results] 1 tables from raw files, 2 others", self.results("--check").stdout)
 
     def test_fails_on_a_wrong_cell_and_writes_the_right_one(self):
         right = self.page.read_text()
@@ -78,16 +83,25 @@ class CheckTest(ToolTest):
 
     def test_fails_on_a_wrong_number(self):
         self.assertEqual(self.complaints("0.15 is nowhere"),
-                         ["error: docs/page.md:5: 0.15 is in no raw file of this section"])
+                         ["error: docs/page.md:5: 0.15 is in no table of this section, nor derived for it"])
 
     def test_fails_on_a_wrong_number_that_ends_a_sentence(self):
         self.assertEqual(self.complaints("the least is\n0.15. The most is 0.34."),
-                         ["error: docs/page.md:6: 0.15 is in no raw file of this section"])
+                         ["error: docs/page.md:6: 0.15 is in no table of this section, nor derived for it"])
 
     def test_a_share_is_in_per_cent_only_with_its_sign(self):
+        self.assertEqual(self.complaints("11.0 % of it"), [])
+        self.assertEqual(self.complaints("11.0 of it"),
+                         ["error: docs/page.md:5: 11.0 is in no table of this section, nor derived for it"])
+
+    def test_fails_on_a_value_of_a_raw_file_that_no_table_shows(self):
+        self.assertEqual(len(self.complaints("0.457 or 45.7 % of it")), 2)
+
+    def test_a_number_derived_beside_a_table_is_known(self):
+        with (self.root / "tools/vision_tables.py").open("a") as file:
+            file.write("\n\nimport table_registry\n\n\n@table_registry.numbers_beside('carry-long')\n"
+                       "def share():\n    return {'share': raw('carry-long-cola')[0]['share']}\n")
         self.assertEqual(self.complaints("45.7 % of it"), [])
-        self.assertEqual(self.complaints("45.7 of it"),
-                         ["error: docs/page.md:5: 45.7 is in no raw file of this section"])
 
     def test_numbers_in_commands_and_notes_are_no_values(self):
         self.assertEqual(len(self.complaints("0.888 and 0.777 are inside strings")), 2)
@@ -173,8 +187,40 @@ class NumbersTest(unittest.TestCase):
         self.assertTrue(is_among(0.57, 2, False, [-0.571]))
         self.assertFalse(is_among(57.1, 1, False, [0.571]))
 
+    def test_up_to_one_is_a_share(self):
+        self.assertTrue(is_among(57.1, 1, True, [0.571]))
+        self.assertFalse(is_among(150.0, 1, True, [1.5]))
+
+    def test_numbers_of_cells_and_their_signs(self):
+        self.assertEqual(list(cell_numbers("| `w=64`, 256 | −0.3 ± 0.1 | 99 ± 2 % | 1,234.5 | 4.9e-6 | 4.01…4.24 |")),
+                         [(256, False), (-0.3, False), (0.1, False), (99, True), (2, True), (1234.5, False), (4.9e-6, False),
+                          (4.01, False), (4.24, False)])
+
     def test_only_numbers_are_values(self):
         self.assertEqual(list(named_values({"command": "run 1.5", "a": [2.5, True, None, {"b": 3}]})), [2.5, 3.0])
+
+
+class ErrorOfMatthewsTest(unittest.TestCase):
+    @staticmethod
+    def phi(shares):
+        both, missed, alarm, neither = shares
+        return (both * neither - missed * alarm) / (
+            (both + missed) * (alarm + neither) * (both + alarm) * (missed + neither)) ** 0.5
+
+    def slope(self, shares, i, step=1e-6):
+        up, down = ([share + sign * step * (i == j) for j, share in enumerate(shares)] for sign in (1, -1))
+        return (self.phi(up) - self.phi(down)) / (2 * step)
+
+    def test_is_that_of_the_slopes(self):
+        for counts in (607, 112, 169, 155), (30, 70, 20, 480), (400, 20, 300, 280):
+            count = sum(counts)
+            both, missed, alarm, neither = shares = [one / count for one in counts]
+            slopes = [self.slope(shares, i) for i in range(4)]
+            mean = sum(share * slope for share, slope in zip(shares, slopes))
+            variance = sum(share * slope**2 for share, slope in zip(shares, slopes)) - mean**2
+            measures = {"accuracy": both + neither, "f1": 2 * both / (2 * both + missed + alarm), "matthews": self.phi(shares)}
+            (found,) = error_of_matthews({name: {"values": [one]} for name, one in measures.items()}, both + missed, count)
+            self.assertAlmostEqual(found, (variance / count) ** 0.5, places=8)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,86 @@
+"""The results in README.md, as a function of raw files (tools/results) and of the page that tools/on-gpu wrote."""
+import re
+import statistics
+
+from experiment import ROOT, paired_difference, spread_text
+from speed_tables import range_text
+from table_registry import by, percent, points, raw, table
+
+H200 = ROOT / "docs/measurements/cuda-nvidia-h200.md"
+
+
+def kept_of_classifiers():
+    """Matthews correlation on CoLA, and what Hedgehog loses on MRPC."""
+    cola = {name: spread_text(row["measures"]["cola"]["matthews"]) for name, row in raw("glue-conversion")["rows"].items()}
+    mrpc = raw("glue-mrpc")["rows"]
+    loss = paired_difference(*(mrpc[name]["measures"]["mrpc"]["matthews"]["values"] for name in ("softmax", "hedgehog")))
+    return (f"CoLA: Hedgehog {cola['hedgehog']}, T2R {cola['t2r']}; softmax {cola['softmax']}. On MRPC Hedgehog loses "
+            f"{points(loss)} points")
+
+
+def vision_mean(name, row):
+    return percent(statistics.fmean(raw(f"vision-{name}")["rows"][row]["after"]))
+
+
+def top1(name):
+    return percent(raw(f"image-{name}")["top1"])
+
+
+def beside_hedgehog(tokens, label):
+    """The row of tools/compare on both dates."""
+    cases = [by([case for case in raw(name)["cases"] if case["case"].startswith("hedgehog")], "tokens", tokens)
+             for name in ("compare-kernels", "compare-kernels-again")]
+    return [by(case["rows"], "row", label) for case in cases]
+
+
+def both(rows):
+    return " and ".join(f"{row['ratio']:.0f}" for row in rows)
+
+
+def speed_of_hedgehog():
+    fused = beside_hedgehog(32768, "softmax: scaled_dot_product_attention in PyTorch, one run a turn")
+    eager = beside_hedgehog(32768, "the same in PyTorch, eager, jemalloc")
+    flash = beside_hedgehog(4096, "flash: own")
+    seconds = [f"{statistics.median(row['ms']) / 1000:.0f}" for row in fused]
+    ranges = " and ".join(range_text(row) for row in eager)
+    return (f"{both(fused)} times as fast as PyTorch's fused softmax attention ({' and '.join(seconds)} s), {ranges} times as "
+            "fast as the same formula in eager PyTorch with the same memory allocator; at 4,096 tokens "
+            f"{both(flash)} times as fast as our own `flash`")
+
+
+def times_on_a_gpu():
+    """Milliseconds at the greatest length, by kernel."""
+    section = H200.read_text().partition("\n## Scaling\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([a-z-]+) \|.* ([\d.]+) \|$", section, re.MULTILINE)
+    if not {"flash", "hedgehog", "hydra-cosine"} <= dict(rows).keys():
+        raise SystemExit(f"error: {H200.relative_to(ROOT)}: its section Scaling lacks flash, hedgehog or hydra-cosine")
+    return {kernel: float(milliseconds) for kernel, milliseconds in rows}
+
+
+@table("readme")
+def results():
+    kl = {kernel: f"{by(raw('kl-cola'), 'kernel', kernel)['kl']:.3f}" for kernel in ("hedgehog", "elu")}
+    gpu = times_on_a_gpu()
+    yield ["question", "answer"]
+    yield ["How close do Hedgehog's trained maps come to softmax (`minilm`, CoLA)?",
+           f"KL {kl['hedgehog']} nats; ELU {kl['elu']}"]
+    yield ["What does a fine-tuned `minilm` keep when every layer is converted (Matthews, three seeds)?",
+           kept_of_classifiers()]
+    yield ["What do two Hydra layers cost `vit-small` (Tiny ImageNet, top-1)?",
+           f"one pass over 30 pictures a class, trained alike, three seeds: {vision_mean('kernels', 'back:2=hydra-cosine')} "
+           f"against {vision_mean('kernels', 'back:2=softmax')} with softmax; five over 150: "
+           f"{top1('hydra-cosine')} (best epoch by these pictures, no control), not told apart from {top1('softmax')} "
+           "before"]
+    yield [f"Which layers can be Hydra (four of twelve, trained alike; softmax {vision_mean('places', 'softmax')})?",
+           f"the first: {vision_mean('places', 'front:4=hydra-cosine')}; four spread evenly: "
+           f"{vision_mean('places', 'interleave:4=hydra-cosine')}; the last: {vision_mean('places', 'back:4=hydra-cosine')}"]
+    yield ["What does Hedgehog in all twelve layers cost `vit-small`?",
+           f"{top1('hedgehog')} (best state by these pictures, no control); {top1('softmax')} before"]
+    yield ["How fast is Hedgehog at 32,768 tokens (attention alone, 12 heads of 64, float32, two cores, two dates)?",
+           speed_of_hedgehog()]
+    yield ["And on an H200 (bfloat16, one run)?",
+           f"{gpu['flash'] / gpu['hedgehog']:.0f} times as fast as cuDNN's fused softmax attention; Hydra "
+           f"{gpu['flash'] / gpu['hydra-cosine']:.0f} times"]
+    yield ["How well do logits and hidden states agree with Hugging Face transformers?",
+           f"within {max(row['error'] for row in raw('agreement-run')['rows']):.1e}".replace("e-0", "e-")
+           + " of the largest value"]
