@@ -77,19 +77,20 @@ def features(x, weight):
     return torch.exp(torch.cat([mapped, -mapped], dim=-1))
 
 
+def linear_attention(q, k, v, of_queries, of_keys):
+    fq, fk = features(q, of_queries), features(k, of_keys)
+    return (fq @ (fk.transpose(-2, -1) @ v)) / (fq @ fk.sum(-2).unsqueeze(-1))
+
+
 def heads_of(settings):
     return (0.1 * random_like(settings["device"], 1, HEADS, settings["tokens"], WIDTH) for _ in range(3))
 
 
 def hedgehog(settings):
+    formulation = torch.compile(linear_attention) if settings.get("compiled") else linear_attention
     maps = hedgehog_maps(settings)
     q, k, v = heads_of(settings)
-
-    def formulation():
-        fq, fk = features(q, maps[0]), features(k, maps[1])
-        return (fq @ (fk.transpose(-2, -1) @ v)) / (fq @ fk.sum(-2).unsqueeze(-1))
-
-    return formulation
+    return lambda: formulation(q, k, v, *maps)
 
 
 def sdpa(settings):

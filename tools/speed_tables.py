@@ -39,14 +39,26 @@ def hydra_beside_others():
 
 
 def exponentials():
-    """Milliseconds of exp-t1 beyond relu's, which differs by its exponentials alone, and what of hedgehog's time twice as
-    many take: the median of three runs."""
+    """Milliseconds of exp-t1 beyond relu's, which has no exponentials and needs nothing to keep them in range, and what of
+    hedgehog's time twice as much is: the median of three runs."""
     found = [{one["kernel"]: one["median_ms"] for one in raw(f"exponentials-{run}")} for run in (1, 2, 3)]
     extra = statistics.median(run["exp-t1"] - run["relu"] for run in found)
     return {"exponentials, ms": extra, "of hedgehog, %": 200 * extra / statistics.median(run["hedgehog"] for run in found)}
 
 
-@table("compare-hedgehog", derived=lambda: inverse_ratios("compare-kernels") | exponentials())
+PRODUCTS, PRODUCTS_BFLOAT16 = "bound: the matrix products of its blocks alone", "bound: the products in bfloat16"
+
+
+def gains_of_bfloat16():
+    """How many times as fast the products of whole models are in bfloat16, and two loops alone on one thread."""
+    rows = {f"{case['case']} {case['tokens']} {case['batch']}": {row["row"]: row["ratio"] for row in case["rows"]}
+            for name in ("compare-models", "compare-bert") for case in raw(name)["cases"]}
+    rates = {one["name"]: one.get("FLOP/s") for one in raw("loops")["benchmarks"]}
+    return {case: ratios[PRODUCTS] / ratios[PRODUCTS_BFLOAT16] for case, ratios in rows.items()} | {
+        loop: rates[f"{loop}/avx512bf16/4096"] / rates[f"{loop}/avx512/4096"] for loop in ("hedgehog", "flash")}
+
+
+@table("compare-hedgehog", derived=lambda: inverse_ratios("compare-kernels") | exponentials() | gains_of_bfloat16())
 def hedgehog_beside_others():
     return compared("compare-kernels", "hedgehog, 12 heads of 64", by_tokens)
 
@@ -57,13 +69,13 @@ def fair(row):
 
 
 def measured_twice(first, second, shown):
-    """Case, row and ratios of the cases that both raw files have, first and second measurement side by side."""
+    """Case, row and ratios of the cases and rows that both raw files have, first and second measurement side by side."""
     of_second = {(one["case"], one["tokens"], one["batch"]): {row["row"]: row for row in one["rows"]}
                  for one in raw(second)["cases"]}
     for one in raw(first)["cases"]:
         others = of_second.get((one["case"], one["tokens"], one["batch"]), {})
         for row in one["rows"] if others else []:
-            if shown(row["row"]):
+            if shown(row["row"]) and row["row"] in others:
                 yield one, [row["row"], range_text(row), range_text(others[row["row"]])]
 
 
@@ -84,20 +96,30 @@ def processor(name):
 def deit_on_two_processors():
     files = ("compare-models", "compare-models-again")
     rows = list(measured_twice(*files, lambda row: not row.endswith("own")))
-    yield ["times as long", *(f"{processor(name)}, {raw.read[name]['date']}:" for name in files)]
-    for _, row in rows:
-        yield row
+    yield ["times as long", "batch:", *(f"{processor(name)}, {raw.read[name]['date']}:" for name in files)]
+    for case, (row, *ratios) in rows:
+        yield [row, str(case["batch"]), *ratios]
+
+
+def few_tokens():
+    """Milliseconds of each run with one and with two threads, by kernel and tokens; the runs took turns."""
+    runs = {threads: [{(one["kernel"], one["N"]): one["median_ms"] for one in raw(f"few-tokens-{threads}-{run}")}
+                      for run in (1, 2, 3)] for threads in (1, 2)}
+    return {case: [[run[case] for run in runs[threads]] for threads in (1, 2)] for case in runs[1][0]}
+
+
+def gains_of_threads(one, two):
+    """How many times as fast two threads are, as a ratio of tools/compare."""
+    ratios = [first / second for first, second in zip(one, two, strict=True)]
+    return {"ratio": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
 
 
 @table("few-tokens")
 def time_of_threads():
-    """Medians of three runs, which took turns."""
-    times = {threads: [{(one["kernel"], one["N"]): one["median_ms"] for one in raw(f"few-tokens-{threads}-{run}")}
-                       for run in (1, 2, 3)] for threads in (1, 2)}
     yield ["kernel", "tokens:", "one thread, ms:", "two threads, ms:", "times as fast:"]
-    for kernel, tokens in times[1][0]:
-        one, two = (statistics.median(run[kernel, tokens] for run in times[threads]) for threads in (1, 2))
-        yield [f"`{kernel}`", f"{tokens:,}", f"{one:.2f}", f"{two:.2f}", f"{one / two:.2f}"]
+    for (kernel, tokens), times in few_tokens().items():
+        yield [f"`{kernel}`", f"{tokens:,}", *(f"{statistics.median(of_runs):.2f}" for of_runs in times),
+               range_text(gains_of_threads(*times))]
 
 
 @table("compare-deit", derived=lambda: inverse_ratios("compare-models"))
@@ -116,12 +138,12 @@ def where_time_goes():
     yield ["model", "`flash`, ms:", "products:", "attention:", "the rest:", "bfloat16, times as fast:", "of it products:"]
     for one in [*raw("compare-models")["cases"], *raw("compare-bert")["cases"]]:
         ratio = {row["row"]: row["ratio"] for row in one["rows"]}
-        products, attention = ratio["bound: the matrix products of its blocks alone"], 1 - ratio["bound: no attention"]
+        products, attention = ratio[PRODUCTS], 1 - ratio["bound: no attention"]
         bfloat16 = ratio["flash, bfloat16"]
         size = f"{one['batch']} × {one['tokens']} tokens"
         yield [f"{one['case']}, {size}", f"{statistics.median(one['rows'][0]['ms']):,.0f}", percent(products, 0),
                percent(attention, 0), percent(1 - products - attention, 0), f"{1 / bfloat16:.2f}",
-               percent(ratio["bound: the products in bfloat16"] / bfloat16, 0)]
+               percent(ratio[PRODUCTS_BFLOAT16] / bfloat16, 0)]
 
 
 @table("memory")
@@ -159,10 +181,13 @@ def range_over_runs(runs, key, statistic, digits=0):
     return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
 
 
+WINDOW_GOALS = {"first_frame_ms": 300, "first_result_ms": 800, "switch_last_layer_ms": 40}
+
+
 @table("interact", also=["interact-text"])
 def waiting_at_the_window():
     runs = [raw(f"interact-{number}") for number in (1, 2, 3)]
-    yield ["what", "median, ms:", "95th percentile, ms:"]
+    yield ["what", "goal, ms:", "median, ms:", "95th percentile, ms:"]
     for key, label in [("first_frame_ms", "first frame, after the start of the process"),
                        ("first_result_ms", "first result"),
                        ("switch_last_layer_ms", "from switching a kernel until its result shows, last layer"),
@@ -173,8 +198,16 @@ def waiting_at_the_window():
                        ("frame_cpu_ms", "… without rendering")]:
         once = key in ("first_frame_ms", "first_result_ms")
         digits = 1 if key == "frame_cpu_ms" else 0
-        yield [label, range_over_runs(runs, key, "median", digits),
+        yield [label, str(WINDOW_GOALS.get(key, "")), range_over_runs(runs, key, "median", digits),
                "" if once else range_over_runs(runs, key, "p95", digits)]
+
+
+@table("how-soon")
+def from_a_key_to_weights():
+    yield ["model", "last layer, ms:", "first layer, ms:"]
+    for model, names in (("minilm", ["interact-text"]), ("vit-small", ["interact-1", "interact-2", "interact-3"])):
+        yield [f"`{model}`", *(range_over_runs([raw(name) for name in names], key, "median")
+                               for key in ("key_last_layer_ms", "key_first_layer_ms"))]
 
 
 @table("browse")
@@ -245,12 +278,17 @@ def growth_with_length():
 
 @table("generate", also=["generate-bfloat16"], derived=growth_with_length)
 def time_of_a_token():
-    times, states = of_cases("decode_ms"), of_cases("state_bytes")
+    times, ranges, states = (of_cases(value) for value in ("decode_ms", "decode_ms_range", "state_bytes"))
+
+    def text(case):
+        least, most = ranges[case]
+        return f"{times[case]:.1f} ({least:.1f}…{most:.1f})"
+
     contexts = sorted({context for _, context in times})
     yield ["kernel of all layers", *(f"{context:,}:" for context in contexts), f"state at {contexts[-1]:,}:"]
     for kernel in dict.fromkeys(kernel for kernel, _ in times):
         state = states[kernel, contexts[-1]] / 1e6
-        yield [f"`{kernel}`", *(f"{times[kernel, context]:.1f}" for context in contexts),
+        yield [f"`{kernel}`", *(text((kernel, context)) for context in contexts),
                f"{state:.0f} MB" if state >= 100 else f"{state:.1f} MB"]
 
 
@@ -264,3 +302,98 @@ def loops_alone():
         names = (f"{loop}/{processor}/4096" for processor in ("plain", "avx2", "avx512", "avx512bf16"))
         yield [f"{loop}, G{'B/s' if unit == 'bytes_per_second' else 'FLOP/s'}",
                *(f"{1e-9 * found[name][unit]:,.0f}" if name in found else "" for name in names)]
+
+
+# ---- What was to be reached ----
+
+NOT_MEASURED = "not measured"
+
+
+def found_rows(names, titles, sizes, row):
+    """A row of the cases with these titles and sizes (tokens, batch), as far as the raw files of tools/compare have it."""
+    return [one for name in names for case in raw(name)["cases"]
+            if case["case"] in titles and (case["tokens"], case["batch"]) in sizes
+            for one in case["rows"] if one["row"] == row]
+
+
+def inverse(row):
+    return {"ratio": 1 / row["ratio"], "least": 1 / row["most"], "most": 1 / row["least"]}
+
+
+def over_all(rows, of_hundred):
+    """The smallest to the largest ratio of rows, and of a turn."""
+    def text(value):
+        return f"{100 * value:.0f}" if of_hundred else f"{value:.2f}"
+
+    if not rows:
+        return ""
+    ratios = list(dict.fromkeys(text(ratio) for ratio in sorted(row["ratio"] for row in rows)))
+    shown = (ratios[0] if len(ratios) == 1 else f"{ratios[0]} to {ratios[-1]}") + (" %" if of_hundred else "")
+    return f"{shown} ({text(min(row['least'] for row in rows))}…{text(max(row['most'] for row in rows))})"
+
+
+def how_many(reached):
+    """Of several measurements: all, none or how many reached the goal."""
+    return "yes" if all(reached) else f"{sum(reached)} of {len(reached)}" if any(reached) else "no"
+
+
+def goal_row(what, least, measurements, limit, of_hundred=False):
+    """What, what it is to be at least, each measurement, whether it is reached, what limits it where it is not."""
+    reached = how_many([row["ratio"] >= least for rows in measurements for row in rows])
+    goal = percent(least, 0) if of_hundred else f"{least} times"
+    return [what, f"≥ {goal}", *(over_all(rows, of_hundred) for rows in measurements), reached,
+            "" if reached == "yes" else limit]
+
+
+def time_of_reading(rows):
+    return f"reading as many bytes alone takes {over_all(rows, True)} of the time" if rows else NOT_MEASURED
+
+
+def gain_of_products(rows_of):
+    """How many times as fast hedgehog's products alone are in bfloat16, where that was measured."""
+    single, half = (rows_of(f"bound: its products at the machine's {dtype} rate") for dtype in ("float32", "bfloat16"))
+    gains = [f"{one['ratio'] / other['ratio']:.2f}" for one, other in zip(single, half)]
+    return f"its products alone: {min(gains)} to {max(gains)} times" if gains else NOT_MEASURED
+
+
+@table("goals")
+def goals():
+    """Shares of a bound and gains, in the first measurement and in the second where there is one."""
+    kernels, models = ("compare-kernels", "compare-kernels-again"), ("compare-models", "compare-models-again")
+
+    def rows_of(row, tokens=(1024, 4096, 32768), name=kernels[0]):
+        return found_rows([name], ["hedgehog, 12 heads of 64"], [(n, 1) for n in tokens], row)
+
+    yield ["what", "goal:", "measured:", "again:", "reached:", "what limits it"]
+    for tokens, limit in (
+            (4096, "exponentials and what keeps them in range: about "
+                   f"{percent(exponentials()['of hedgehog, %'] / 100, 0)} of the time; the rest is not measured"),
+            (32768, NOT_MEASURED)):
+        yield goal_row(f"`hedgehog`, {tokens:,} tokens: share of the float32 rate of products", 0.75,
+                       [rows_of("bound: its products at the machine's float32 rate", [tokens], name) for name in kernels],
+                       limit, of_hundred=True)
+    yield goal_row("`hedgehog`, 1,024 to 32,768 tokens: bfloat16 beside float32", 1.8,
+                   [[inverse(row) for row in rows_of("hedgehog, bfloat16", name=name)] for name in kernels],
+                   gain_of_products(rows_of))
+    yield goal_row("four kernels, 197 to 1,024 tokens: two threads beside one", 1.6,
+                   [[gains_of_threads(*times) for times in few_tokens().values()], []], NOT_MEASURED)
+    for tokens in (4096, 65536):
+        triads, readings = ([found_rows([name], ["hydra-cosine, D = 768"], [(tokens, 1)], f"bound: {what} as many bytes")
+                             for name in kernels] for what in ("a triad over", "reading"))
+        yield goal_row(f"`hydra-cosine`, {tokens:,} tokens: share of a triad", 0.85, triads, time_of_reading(readings[0]),
+                       of_hundred=True)
+    large = [found_rows([name], ["DeiT-B"], [(197, 32)], PRODUCTS) for name in models]
+    attention = 1 - found_rows(models[:1], ["DeiT-B"], [(197, 32)], "bound: no attention")[0]["ratio"]
+    yield goal_row("DeiT-B, batch of 32: share of the products' bound", 0.9, large,
+                   f"attention takes {percent(attention, 0)} of the time, all else beside products "
+                   f"{percent(1 - large[0][0]['ratio'] - attention, 0)}", of_hundred=True)
+    sizes = [(197, 1), (197, 32), (128, 1), (512, 1), (128, 32)]
+    yield goal_row("DeiT-B and BERT-base: bfloat16 beside float32", 1.8,
+                   [[inverse(row) for row in found_rows(names, ["DeiT-B", "BERT-base"], sizes, "flash, bfloat16")]
+                    for names in ([models[0], "compare-bert"], models[1:])], NOT_MEASURED)
+    runs = [raw(f"interact-{number}") for number in (1, 2, 3)]
+    for key, what in (("first_frame_ms", "first frame"), ("first_result_ms", "first result"),
+                      ("switch_last_layer_ms", "another kernel in the last layer")):
+        reached = how_many([round(run[key]["median"]) <= WINDOW_GOALS[key] for run in runs])
+        yield [f"window: {what}", f"≤ {WINDOW_GOALS[key]} ms", f"{range_over_runs(runs, key, 'median')} ms", "",
+               reached, "" if reached == "yes" else NOT_MEASURED]

@@ -1,12 +1,13 @@
 """tools/compare: rows take turns, and ratios are of one turn."""
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import types
 import unittest
 
-from support import load
+from support import ROOT, load
 
 compare = load("compare")
 
@@ -73,13 +74,71 @@ class CaseTest(unittest.TestCase):
             yield {"case": "second"}
             sys.exit("error: the third")
 
-        with tempfile.TemporaryDirectory() as folder:
-            arguments = types.SimpleNamespace(write=pathlib.Path(folder) / "times.json")
-            document = {"command": "tools/compare a b", "cases": []}
-            with self.assertRaises(SystemExit):
-                compare.measure([lambda _: [{"case": "first"}], broken], arguments, document)
-            self.assertEqual(json.loads(arguments.write.read_text()),
-                             {"command": "tools/compare a b", "cases": [{"case": "first"}, {"case": "second"}]})
+        def empty(_):
+            yield sys.exit("error: the first")
+
+        for sections, words, cases in (
+                ({"a": lambda _: [{"case": "first"}], "b": broken, "c": empty}, "a b", ["first", "second"]),
+                ({"a": lambda _: [{"case": "first"}], "c": empty, "b": broken}, "a", ["first"])):
+            with tempfile.TemporaryDirectory() as folder:
+                arguments = types.SimpleNamespace(write=pathlib.Path(folder) / "times.json", threads=2, turns=1, batches=30,
+                                                  device="cpu", long=True)
+                with self.assertRaises(SystemExit):
+                    compare.measure(sections, arguments, {"command": "", "cases": []})
+                self.assertEqual(json.loads(arguments.write.read_text()),
+                                 {"command": f"tools/compare {words} --threads 2 --turns 1 --batches 30 --long",
+                                  "cases": [{"case": case} for case in cases]})
+
+    def test_a_command_names_a_gpu(self):
+        arguments = types.SimpleNamespace(threads=2, turns=3, batches=30, device="cuda:1", long=False)
+        self.assertEqual(compare.command_of(arguments, ["hydra"]),
+                         "tools/compare hydra --threads 2 --turns 3 --batches 30 --device cuda:1")
+
+    def test_counts_below_one_are_refused(self):
+        for words in (["--turns", "0"], ["--turns", "-1"], ["--batches", "0"], ["--threads", "1.5"]):
+            ended = subprocess.run([sys.executable, str(ROOT / "tools/compare"), "hydra", *words], capture_output=True,
+                                   text=True)
+            self.assertEqual(ended.returncode, 2, ended.stderr)
+            self.assertIn(f"{words[0]}: {words[1]} is no whole number from 1 on", ended.stderr)
+
+    def rows_of(self, section, device="cpu", long=False):
+        """The rows that a section would measure, by its number of tokens."""
+        compare.case, before = lambda _, title, tokens, rows, batch=1: (tokens, rows), compare.case
+        self.addCleanup(setattr, compare, "case", before)
+        compare.jemalloc, of_machine = dict, compare.jemalloc
+        self.addCleanup(setattr, compare, "jemalloc", of_machine)
+        return dict(section(types.SimpleNamespace(threads=1, turns=1, device=device, long=long)))
+
+    def test_hedgehog_stands_beside_softmax_and_its_bound_in_both_types(self):
+        rows = self.rows_of(compare.hedgehog)[4096]
+        entries = [{"median_ms": 8, "share_of_flops": 0.25}]
+        for dtype, addition in (("float32", ""), ("bfloat16", ", bfloat16")):
+            bound = rows[f"bound: its products at the machine's {dtype} rate"]
+            own = rows[f"hedgehog{addition}"]
+            self.assertEqual((bound.command, bound.find(entries), own.find(entries)), (own.command, 2, 8))
+            for name in ("softmax: explicit weights", "sdpa: PyTorch's, called here", "flash: own"):
+                self.assertIn(dtype, rows[name + addition].command)
+        compiled = [row.request["settings"]["compiled"] for name, row in rows.items() if "the same in PyTorch" in name]
+        self.assertEqual(compiled, [False, False, True, True])
+        self.assertFalse(any("bfloat16" in name for name in self.rows_of(compare.hedgehog, "cuda")[4096]))
+
+    def test_the_bounds_of_hydra_come_from_its_own_command(self):
+        rows = self.rows_of(compare.hydra)[65536]
+        entries = [{"median_ms": 8, "bytes_per_second": 30, "share_of_bandwidth": 0.75, "read_bytes_per_second": 60}]
+        found = {name: row.find(entries) for name, row in rows.items() if row.__class__ is compare.Program}
+        self.assertEqual(found, {"hydra-cosine": 8, "bound: a triad over as many bytes": 6,
+                                 "bound: reading as many bytes": 4})
+        self.assertEqual(len({tuple(rows[name].command) for name in found}), 1)
+
+    def test_long_rows_are_measured_only_where_asked_for(self):
+        def added(section, tokens):
+            short, long = self.rows_of(section)[tokens], self.rows_of(section, long=True)[tokens]
+            return [name for name in long if name not in short]
+        self.assertEqual(added(compare.hydra, 4096), [])
+        self.assertEqual(added(compare.hydra, 65536), ["sdpa: PyTorch's, called here", "flash: own"])
+        self.assertEqual(added(compare.hedgehog, 32768),
+                         ["softmax: scaled_dot_product_attention in PyTorch, one run a turn", "softmax: explicit weights",
+                          "flash: own"])
 
     def test_memory_is_that_of_the_command_alone(self):
         own = bytearray(200 << 20)  # of the process that asks
