@@ -141,12 +141,12 @@ void add_benchmarks() {
   for (const std::int64_t tokens : {197, 4096, 65536})
     for (const Processor processor : processors()) {
       // Hydra has no products, and so no loops of its own for those of bfloat16.
-      if (processor != Processor::avx512bf16)
+      if (!has_bfloat16_products(processor))
         benchmark::RegisterBenchmark(name("hydra-cosine", processor, tokens).c_str(), hydra_cosine, processor,
                                      tokens, 768);
       if (tokens == 65536) continue; // beyond every cache: of interest to what only reads and writes
       benchmark::RegisterBenchmark(name("hedgehog", processor, tokens).c_str(), hedgehog, processor, tokens);
-      if (processor != Processor::avx512bf16) // its products are of floats
+      if (!has_bfloat16_products(processor)) // its products are of floats
         benchmark::RegisterBenchmark(name("causal-hedgehog", processor, tokens).c_str(), causal_hedgehog,
                                      processor, tokens);
       benchmark::RegisterBenchmark(name("flash", processor, tokens).c_str(), softmax, processor, tokens);

@@ -12,7 +12,7 @@
 #include "engine/attention/simd/loop_types.h"
 
 #ifndef HYDRASCOPE_CPU
-  #error "define HYDRASCOPE_CPU as plain, avx2, avx512 or avx512bf16"
+  #error "define HYDRASCOPE_CPU as plain, avx2, avx512, avx512bf16 or amx"
 #endif
 #define HYDRASCOPE_INLINE inline __attribute__((always_inline))
 // Registers cannot be indexed: loops over them have to be unrolled.

@@ -2,7 +2,31 @@
 
 #include <algorithm>
 
+#if defined(__x86_64__)
+  #include <cpuid.h>
+  #include <sys/syscall.h>
+  #include <unistd.h>
+#endif
+
 namespace hydrascope::cpu {
+namespace {
+
+#if defined(__x86_64__)
+
+// Whether the processor has tiles with products of bfloat16 numbers, and Linux lets this process use them: it
+// keeps 8 KB of state for each thread that does, and so wants to be asked.
+bool may_use_tiles() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  constexpr unsigned amx_bf16 = 1U << 22, amx_tile = 1U << 24; // of edx, leaf 7
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
+  if ((edx & amx_bf16) == 0 || (edx & amx_tile) == 0) return false;
+  constexpr long request_permission = 0x1023, tile_data = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
+
+#endif
+
+} // namespace
 
 const char* name_of(const Processor processor) {
   switch (processor) {
@@ -10,6 +34,7 @@ const char* name_of(const Processor processor) {
     case Processor::avx2: return "avx2";
     case Processor::avx512: return "avx512";
     case Processor::avx512bf16: return "avx512bf16";
+    case Processor::amx: return "amx";
   }
   return "";
 }
@@ -20,8 +45,10 @@ const std::vector<Processor>& processors() {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("x86-64-v3")) found.push_back(Processor::avx2);
     if (__builtin_cpu_supports("x86-64-v4")) found.push_back(Processor::avx512);
-    if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512bf16"))
+    if (found.back() == Processor::avx512 && __builtin_cpu_supports("avx512bf16")) {
       found.push_back(Processor::avx512bf16);
+      if (may_use_tiles()) found.push_back(Processor::amx);
+    }
 #endif
     return found;
   }();

@@ -6,8 +6,11 @@
 
 namespace hydrascope::cpu {
 
-// In order of speed: any, x86-64-v3, x86-64-v4, x86-64-v4 with AVX512-BF16.
-enum class Processor { plain, avx2, avx512, avx512bf16 };
+// In order of speed: any, x86-64-v3, x86-64-v4, x86-64-v4 with AVX512-BF16, the same with AMX-BF16.
+enum class Processor { plain, avx2, avx512, avx512bf16, amx };
+
+// Whether its loops take products of numbers rounded to bfloat16, summed in float32.
+constexpr bool has_bfloat16_products(const Processor processor) { return processor >= Processor::avx512bf16; }
 
 const char* name_of(Processor processor);
 
@@ -32,12 +35,16 @@ Processor best_processor(bool bfloat16);
   namespace avx512bf16 { /* products of bfloat16 numbers */  \
   const Loops& name();                                       \
   }                                                          \
+  namespace amx { /* the same in tiles */                    \
+  const Loops& name();                                       \
+  }                                                          \
   inline const Loops& name(const Processor processor) {      \
     switch (processor) {                                     \
       case Processor::plain: break;                          \
       case Processor::avx2: return avx2::name();             \
       case Processor::avx512: return avx512::name();         \
       case Processor::avx512bf16: return avx512bf16::name(); \
+      case Processor::amx: return amx::name();               \
     }                                                        \
     return plain::name();                                    \
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/attention/simd/lanes.h"
+#include "engine/attention/simd/tiles.h"
 
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
@@ -179,12 +180,68 @@ HYDRASCOPE_INLINE void make_tile(const Left<Entry>& a, const Entry* b, const std
   for (std::int64_t l = 0; l < registers; ++l) store(c + i * stride + l * lane_count, sum[i][l]);
 }
 
+#ifdef __AMX_BF16__
+
+// As make_product(), `columns` tiles of a row of them. rows and depth: sixteen at a time.
+template <Start start, int columns, typename Factors>
+HYDRASCOPE_INLINE void make_tile_row(const Factors& load_factors, const Pair* b, const std::int64_t depth,
+                                     const std::int64_t stride, float* c, const float* start_row) {
+  constexpr int left = 6, right = 7; // the tiles of factors
+  for_tiles<columns>([&]<int tile>() __attribute__((always_inline)) {
+    if constexpr (start == Start::zero) zero_tile<tile>();
+    if constexpr (start == Start::sums) load_tile<tile>(c + tile * tile_words, stride);
+    if constexpr (start == Start::row)
+      load_tile<tile>(start_row + tile * tile_words, 0); // the same sixteen times
+  });
+  for (std::int64_t k = 0; k < depth; k += tile_words) {
+    load_factors.template operator()<left>(k);
+    for_tiles<columns>([&]<int tile>() __attribute__((always_inline)) {
+      load_tile<right>(b + k * stride + tile * tile_words, stride);
+      add_tile_product<tile, left, right>();
+    });
+  }
+  for_tiles<columns>([&]<int tile>()
+                         __attribute__((always_inline)) { store_tile<tile>(c + tile * tile_words, stride); });
+}
+
+template <Start start, typename Between>
+HYDRASCOPE_INLINE void make_tiled_product(const Left<Pair>& a, const Pair* b, const std::int64_t rows,
+                                          const std::int64_t depth, const std::int64_t stride, float* c,
+                                          Between between, const float* start_row) {
+  constexpr int columns_at_once = 4;
+  for (std::int64_t i = 0; i < rows; i += tile_rows) {
+    for (std::int64_t row = 0; row < tile_rows; row += rows_at_once) between();
+    const auto load_factors = [&]<int tile>(const std::int64_t k) __attribute__((always_inline)) {
+      const Pair* const from = a.data + i * a.row + k * a.column;
+      if (a.column == 1) return load_tile<tile>(from, a.row);
+      alignas(64) float turned[tile_rows * tile_words]; // a pair moves as one word
+      transpose_tile(reinterpret_cast<const float*>(from), a.column, turned, tile_words);
+      load_tile<tile>(turned, tile_words);
+    };
+    const auto make = [&]<int columns>(const std::int64_t f) __attribute__((always_inline)) {
+      make_tile_row<start, columns>(load_factors, b + f, depth, stride, c + i * stride + f,
+                                    start == Start::row ? start_row + f : nullptr);
+    };
+    std::int64_t f = 0;
+    for (; f + columns_at_once * tile_words <= stride; f += columns_at_once * tile_words)
+      make.template operator()<columns_at_once>(f);
+    for (; f < stride; f += tile_words) make.template operator()<1>(f);
+  }
+}
+
+#endif
+
 // C (rows, stride) = or += A (rows, depth) · B (depth, stride). rows: a multiple of rows_at_once; stride: of
-// most_lanes.
+// most_lanes. Pairs: within the life of TileRegisters.
 template <Start start, typename Entry, typename Between = NoPrefetch>
 HYDRASCOPE_INLINE void make_product(const Left<Entry>& a, const Entry* b, const std::int64_t rows,
                                     const std::int64_t depth, const std::int64_t stride, float* c,
                                     Between between = {}, const float* start_row = nullptr) {
+#ifdef __AMX_BF16__
+  if constexpr (depth_of<Entry> == 2)
+    if (rows % tile_rows == 0 && depth % tile_words == 0)
+      return make_tiled_product<start>(a, b, rows, depth, stride, c, between, start_row);
+#endif
   for (std::int64_t i = 0; i < rows; i += rows_at_once) {
     between();
     const Left<Entry> own{a.data + i * a.row, a.row, a.column};

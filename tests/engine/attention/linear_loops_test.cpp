@@ -31,7 +31,7 @@ struct Variant {
 std::vector<Variant> variants() {
   std::vector<Variant> all;
   for (const cpu::Processor processor : cpu::processors()) {
-    const bool rounds = processor == cpu::Processor::avx512bf16;
+    const bool rounds = cpu::has_bfloat16_products(processor);
     all.push_back({cpu::name_of(processor), &cpu::linear_loops(processor), rounds ? 0.033 : 1.7e-5,
                    rounds ? 0.33 : 2.8e-5});
   }

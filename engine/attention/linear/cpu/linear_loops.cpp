@@ -25,6 +25,7 @@ constexpr std::int64_t products_of_block = tokens_of_block / rows_at_once;
 
 void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange range,
               const LinearMap& map, float* buffers, float* values, float* totals, float* largest) {
+  [[maybe_unused]] const TileRegisters tiles;
   const Space space(map, v.head_width, buffers);
   const std::int64_t stride = padded_to_lanes(v.head_width);
   const Factor* const weight = weight_factors(map, space);
@@ -50,6 +51,7 @@ void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const Tok
 std::int64_t outputs(const Rows& q, const unsigned char* mask, const TokenRange range, const LinearMap& map,
                      const float* values, const float* totals, const float* largest, float* buffers,
                      const Rows& out) {
+  [[maybe_unused]] const TileRegisters tiles;
   const Space space(map, out.head_width, buffers);
   const std::int64_t stride = padded_to_lanes(out.head_width);
   const Factor* const weight = weight_factors(map, space);

@@ -23,7 +23,7 @@ constexpr std::int64_t softmax_buffer_floats(const std::int64_t head_width, cons
 struct SoftmaxLoops {
   // out_i of a range of up to queries_at_once queries over all `tokens` keys, or over those up to i (causal),
   // 0 where masked. mask: a byte per token, 0 = masked; null: all real. Masked tokens are not read. Products
-  // are of numbers rounded to bfloat16 and summed in float32 in the loops for avx512bf16, else of floats.
+  // are of numbers rounded to bfloat16 and summed in float32 where has_bfloat16_products(), else of floats.
   void (*output)(const Rows& q, const Rows& k, const Rows& v, const unsigned char* mask, TokenRange queries,
                  std::int64_t tokens, bool causal, float scale, float* buffers, const Rows& out);
 };

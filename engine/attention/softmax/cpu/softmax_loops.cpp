@@ -89,6 +89,7 @@ HYDRASCOPE_INLINE std::int64_t real_up_to(const std::int64_t token, const TokenR
 void output_range(const Rows& q, const Rows& k, const Rows& v, const unsigned char* mask,
                   const TokenRange queries, const std::int64_t tokens, const bool causal, const float scale,
                   float* buffers, const Rows& out) {
+  [[maybe_unused]] const TileRegisters tiles;
   const std::int64_t width = padded_to_lanes(q.head_width), value_width = padded_to_lanes(v.head_width);
   const std::int64_t words = width / depth_of<Factor>; // of a row of factors
   const SoftmaxSpace space(width, value_width, buffers);
