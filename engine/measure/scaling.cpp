@@ -158,7 +158,7 @@ ScalingPoint ScalingMeasurer::measure(std::int64_t tokens, const std::stop_token
     return point;
   }
   const Cost cost = state.kernel->cost(shape);
-  point.products = cost.multiply_accumulates;
+  point.products = cost.computed();
   point.bytes = cost.bytes;
   point.skipped = state.too_much(tokens, point.products);
   if (!point.skipped.empty()) return point;

@@ -35,7 +35,7 @@ struct ScalingPoint {
   KernelSpec kernel;
   std::int64_t tokens = 0;
   RepeatedTime time = {};      // without the first run, a warm-up
-  double products = 0;         // multiply-accumulates
+  double products = 0;         // multiply-accumulates, those that are computed
   double bytes = 0;            // q, k, v read once and the output written once
   std::int64_t peak_bytes = 0; // of tensors beyond q, k, v: the output and intermediates
   std::string path = {};       // that ran

@@ -106,6 +106,16 @@ TEST(KernelCost, FollowsThePapersCounts) {
   EXPECT_DOUBLE_EQ(count("hedgehog-untrained"), 2.0 * 197 * 768 * 128 + 197.0 * 12 * 128);
   EXPECT_DOUBLE_EQ(count("hedgehog"), count("hedgehog-untrained") + 2.0 * 197 * 768 * 64);
   EXPECT_DOUBLE_EQ(make_kernel({"elu", {}})->cost(shape).bytes, 4.0 * 197 * 768 * 4);
+  EXPECT_DOUBLE_EQ(count("taylor"), (2.0 * 197 * 768 + 197 * 12) * (1 + 64 + 64 * 64));
+}
+
+// taylor's features y_i·y_j and y_j·y_i are made once.
+TEST(KernelCost, IsLessWhereFeaturesRepeat) {
+  const AttentionShape shape{.heads = 12, .tokens = 197, .head_width = 64};
+  EXPECT_DOUBLE_EQ(make_kernel({"taylor", {}})->cost(shape).computed(),
+                   (2.0 * 197 * 768 + 197 * 12) * (1 + 64 + 64 * 65 / 2));
+  const Cost hedgehog = make_kernel({"hedgehog", {}})->cost(shape);
+  EXPECT_DOUBLE_EQ(hedgehog.computed(), hedgehog.multiply_accumulates);
 }
 
 TEST(KernelSupport, HeadsMustDivideTheModelWidth) {

@@ -103,14 +103,16 @@ public:
   Cost cost(const AttentionShape& shape) const override {
     const auto tokens = static_cast<double>(shape.tokens);
     const auto near = static_cast<double>(std::min(window_, shape.tokens));
-    const auto width = static_cast<double>(map_->width(shape.head_width));
     const auto key_heads = static_cast<double>(heads_of(shape).of_keys());
     const double both_widths = model_width(shape) + key_heads * static_cast<double>(shape.head_width);
-    const double products = tokens * (2 * model_width(shape) * near + both_widths * width);
-    return {.multiply_accumulates =
-                static_cast<double>(shape.batch) *
-                (products + tokens * static_cast<double>(shape.heads) * width + map_->cost(shape)),
-            .bytes = bytes_moved(shape)};
+    const double of_feature = tokens * (both_widths + static_cast<double>(shape.heads));
+    const auto features = static_cast<double>(map_->width(shape.head_width));
+    const auto repeated = static_cast<double>(map_->repeated_features(shape.head_width));
+    const double in_window = 2 * tokens * model_width(shape) * near;
+    const auto batch = static_cast<double>(shape.batch);
+    return {.multiply_accumulates = batch * (in_window + of_feature * features + map_->cost(shape)),
+            .bytes = bytes_moved(shape),
+            .saved = batch * of_feature * repeated};
   }
 
 protected:
