@@ -120,6 +120,7 @@ ordered_json measure_json(const KernelMeasure& measure, const TeacherForcedOutco
                         {"items", measure.items},
                         {"tokens", measure.tokens}};
   entry.update(means_json(measure.mean));
+  entry["kl_standard_error"] = number_or_null(measure.kl_error); // over the items
   entry["untrained"] = measure.untrained;
   entry["zero_denominators"] = measure.zero_denominators;
   const ScoreMeasure* const scores = scores_of(measure, outcome);
@@ -134,17 +135,17 @@ ordered_json measure_json(const KernelMeasure& measure, const TeacherForcedOutco
 }
 
 void print_measures(const TeacherForcedOutcome& outcome) {
-  std::vector<std::vector<std::string>> rows{{"kernel", "data", "length", "items", "KL", "clamped", "entropy",
-                                              "ρ", "‖out‖ ratio", "cosine", "error"}};
+  std::vector<std::vector<std::string>> rows{{"kernel", "data", "length", "items", "KL", "± error", "clamped",
+                                              "entropy", "ρ", "‖out‖ ratio", "cosine", "error"}};
   for (const KernelMeasure& measure : outcome.measures) {
     const KernelMeans& mean = measure.mean;
     rows.push_back({measure.kernel.label() + (measure.untrained ? " (untrained)" : ""),
                     measure.data.filename().string(), measure.length ? std::to_string(*measure.length) : "—",
-                    std::to_string(measure.items), decimal(mean.kl), decimal(mean.clamped_share),
-                    decimal(mean.entropy), decimal(mean.spearman), decimal(mean.ratio), decimal(mean.cosine),
-                    decimal(mean.relative_error)});
+                    std::to_string(measure.items), decimal(mean.kl), decimal(measure.kl_error),
+                    decimal(mean.clamped_share), decimal(mean.entropy), decimal(mean.spearman),
+                    decimal(mean.ratio), decimal(mean.cosine), decimal(mean.relative_error)});
   }
-  print_table(rows, "llrrrrrrrrr");
+  print_table(rows, "llrrrrrrrrrr");
 }
 
 void run(const KlOptions& options) {

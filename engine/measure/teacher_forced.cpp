@@ -51,8 +51,8 @@ struct ItemMean {
 struct LayerMeans {
   ItemMean kl, entropy, spearman, clamped, ratio, cosine, error;
 
-  // `read` by measured_quantities().
-  void add(const std::vector<HeadValues>& read, const AttentionInput& input) {
+  // `read` by measured_quantities(). Returns the KL of each item (B), undefined for signed weights.
+  at::Tensor add(const std::vector<HeadValues>& read, const AttentionInput& input) {
     const auto heads = [](const at::Tensor& values) { return values.mean(1); };
     const auto values = [&](std::size_t quantity) { // read once
       const at::Tensor& own = read[quantity].values;
@@ -60,8 +60,10 @@ struct LayerMeans {
     };
     const at::Tensor entropies = values(0), divergences = values(1), ranks = values(2), change = values(3);
     if (entropies.defined()) entropy.add(heads(entropies));
+    at::Tensor kl_of_items;
     if (divergences.defined()) {
-      kl.add(heads(divergences));
+      kl_of_items = heads(divergences);
+      kl.add(kl_of_items);
       clamped.sum += read[1].clamped_share * static_cast<double>(input.q.size(0));
       clamped.count += static_cast<double>(input.q.size(0));
     }
@@ -72,6 +74,7 @@ struct LayerMeans {
     const at::Tensor sum = at::where(has_output, change.select(2, 1), 0.0).sum(1);
     const at::Tensor count = has_output.sum(1);
     cosine.add((sum / count).masked_select(count > 0));
+    return kl_of_items;
   }
 
   void visit(const std::function<void(double&)>& each) {
@@ -90,6 +93,27 @@ struct LayerMeans {
     means.relative_error = error.value();
     return means;
   }
+};
+
+// Of items whose KL is the mean over the layers, which follow each other: the standard error of their mean.
+class ItemSpread {
+public:
+  // The KL of the same items (B) in the next layer of `layers`, the last of which is `layer`.
+  void add(int layer, int layers, const at::Tensor& items) {
+    if (!items.defined()) return;
+    means_ = layer == 0 ? items / layers : means_ + items / layers;
+    if (layer + 1 == layers) squares_ += means_.to(at::kDouble).square().sum().item<double>();
+  }
+  void visit(const std::function<void(double&)>& each) { each(squares_); }
+  double standard_error(double mean, std::int64_t count) const {
+    if (count < 2) return KernelMeans::undefined;
+    const auto n = static_cast<double>(count);
+    return std::sqrt(std::max(squares_ / n - mean * mean, 0.0) / (n - 1));
+  }
+
+private:
+  at::Tensor means_; // (B), of the layers so far
+  double squares_ = 0;
 };
 
 KernelMeans mean_of(const std::vector<KernelMeans>& layers) {
@@ -119,6 +143,7 @@ public:
   Measurement(const Model& model, const std::vector<KernelSpec>& kernels)
       : kernels_(static_cast<std::size_t>(model.info().layers)),
         sums_(kernels_.size(), std::vector<LayerMeans>(kernels.size())),
+        spreads_(kernels.size()),
         zero_denominators_(kernels.size()),
         scores_(kernels_.size(), std::vector<HeadScores>(static_cast<std::size_t>(model.info().heads))) {
     for (std::size_t layer = 0; layer < kernels_.size(); ++layer)
@@ -130,7 +155,8 @@ public:
     const auto position = static_cast<std::size_t>(layer);
     const auto read = read_heads(measured_quantities(), input, kernels_[position]);
     for (std::size_t i = 0; i < read.size(); ++i) {
-      sums_[position][i].add(read[i].values, input);
+      const at::Tensor kl = sums_[position][i].add(read[i].values, input);
+      spreads_[i].add(layer, static_cast<int>(kernels_.size()), kl);
       zero_denominators_[i] += read[i].zero_denominators.read();
     }
     add_scores(scores_[position], score_range(input));
@@ -156,6 +182,7 @@ public:
     for (std::size_t i = marks.size(); i-- > 0;) {
       if (marks[i] == 0) continue;
       const auto at = static_cast<std::ptrdiff_t>(i);
+      spreads_.erase(spreads_.begin() + at);
       zero_denominators_.erase(zero_denominators_.begin() + at);
       for (auto& layer : sums_) layer.erase(layer.begin() + at);
       for (auto& layer : kernels_) layer.erase(layer.begin() + at);
@@ -198,6 +225,7 @@ public:
         measure.untrained = measure.untrained || (kernel.kernel->info().trainable && !kernel.own_parameters);
       }
       measure.mean = mean_of(measure.layers);
+      measure.kl_error = spreads_[i].standard_error(measure.mean.kl, items_);
       check_numbers(measure);
       measure.zero_denominators = zero_denominators_[i];
       outcome.measures.push_back(std::move(measure));
@@ -217,6 +245,7 @@ private:
     };
     for (auto& layer : sums_)
       for (LayerMeans& kernel : layer) kernel.visit(each);
+    for (ItemSpread& spread : spreads_) spread.visit(each);
     for (std::int64_t& zeros : zero_denominators_) count(zeros);
     for (std::vector<HeadScores>& heads : scores_)
       for (HeadScores& head : heads) each(head.share_below);
@@ -245,6 +274,7 @@ private:
 
   std::vector<std::vector<LayerKernel>> kernels_; // by layer, by kernel
   std::vector<std::vector<LayerMeans>> sums_;
+  std::vector<ItemSpread> spreads_;             // by kernel
   std::vector<std::int64_t> zero_denominators_; // by kernel
   std::vector<std::vector<HeadScores>> scores_; // by layer, by head
   std::int64_t items_ = 0, tokens_ = 0;

@@ -86,6 +86,7 @@ void expect_same(const TeacherForcedOutcome& outcome, const TeacherForcedOutcome
     EXPECT_EQ(measure.tokens, expected.measures[i].tokens);
     EXPECT_EQ(measure.zero_denominators, expected.measures[i].zero_denominators);
     expect_same(measure.mean, expected.measures[i].mean);
+    EXPECT_THAT(measure.kl_error, ::testing::NanSensitiveDoubleNear(expected.measures[i].kl_error, 1e-5));
     for (std::size_t layer = 0; layer < measure.layers.size(); ++layer)
       expect_same(measure.layers[layer], expected.measures[i].layers[layer]);
   }

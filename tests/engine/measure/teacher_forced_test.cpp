@@ -122,16 +122,22 @@ TEST(TeacherForced, EachTextCountsTheSame) {
     EXPECT_EQ(measure.items, 7);
     EXPECT_FALSE(measure.length);
     Expected whole;
+    std::vector<double> kl_of_texts(7);
     for (std::size_t layer = 0; layer < 2; ++layer) {
       Expected of_layer;
-      for (const std::string& sentence : toy_sentences())
-        add(of_layer,
-            expected_of(layers_of(*model, model->prepare_text(sentence))[layer], measure.kernel.text()),
-            1.0 / 7);
+      for (std::size_t i = 0; i < 7; ++i) {
+        const auto layers = layers_of(*model, model->prepare_text(toy_sentences()[i]));
+        const Expected one = expected_of(layers[layer], measure.kernel.text());
+        add(of_layer, one, 1.0 / 7);
+        kl_of_texts[i] += one.kl / 2;
+      }
       expect_means(measure.layers[layer], of_layer);
       add(whole, of_layer, 0.5);
     }
     expect_means(measure.mean, whole);
+    double squares = 0;
+    for (const double kl : kl_of_texts) squares += (kl - whole.kl) * (kl - whole.kl);
+    EXPECT_NEAR(measure.kl_error, std::sqrt(squares / 6 / 7), 1e-5);
   }
   EXPECT_NEAR(outcome.measures[0].mean.kl, 0, 1e-9);
   EXPECT_GT(outcome.measures[2].mean.clamped_share, 0.05) << "relu has exact zeros";
