@@ -12,13 +12,14 @@
 
 namespace hydrascope::app {
 
-std::vector<KernelSpec> kernels_in_use(const Document& document) {
+std::vector<KernelSpec> measured_kernels(const Document& document) {
   std::vector<KernelSpec> kernels;
-  for (const Schedule& schedule : document.scene().schedules) {
-    for (const KernelSpec& kernel : schedule.layers) {
-      if (std::ranges::count(kernels, kernel) == 0) kernels.push_back(kernel);
-    }
-  }
+  const auto add = [&](const KernelSpec& kernel) {
+    if (std::ranges::count(kernels, kernel) == 0) kernels.push_back(kernel);
+  };
+  for (const Schedule& schedule : document.scene().schedules)
+    for (const KernelSpec& kernel : schedule.layers) add(kernel);
+  for (const char* const softmax : {"softmax", "sdpa", "flash"}) add({softmax, {}});
   return kernels;
 }
 
@@ -68,7 +69,7 @@ ScalingRun::ScalingRun(std::function<void()> wake) : wake_(std::move(wake)) {}
 void ScalingRun::start(Editor& editor) {
   if (!editor.document().scene().model) return;
   ScalingCurves& curves = editor.scaling;
-  const std::vector<KernelSpec> kernels = kernels_in_use(editor.document());
+  const std::vector<KernelSpec> kernels = measured_kernels(editor.document());
   const ScalingSetting setting = scaling_setting(editor);
   if (curves.setting != setting) curves.points.clear();
   std::erase_if(curves.points,

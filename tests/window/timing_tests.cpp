@@ -148,8 +148,8 @@ void register_scaling_tests(ImGuiTestEngine* engine) {
         settle(context);
         IM_CHECK(editor().scaling.points.empty());
         IM_CHECK(!editor().scaling.running);
-        const std::vector<KernelSpec> kernels = kernels_in_use(document());
-        IM_CHECK_EQ(kernels.size(), 2U);
+        const std::vector<KernelSpec> kernels = measured_kernels(document());
+        IM_CHECK_EQ(kernels.size(), 4U); // softmax and hydra-cosine, then sdpa and flash
         context->SetRef("//###scaling");
         context->ItemClick("###measure");
         const auto enough = [&] {

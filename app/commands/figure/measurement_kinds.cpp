@@ -37,10 +37,13 @@ Figure draw_scaling(FigureTask& task) {
   const FigureOptions& options = task.options;
   const std::filesystem::path folder = model_folder(options.common, InputKind::image);
   const ModelInfo model = read_model_info(folder);
-  const std::vector<KernelSpec> kernels =
-      options.kernels.empty()
-          ? std::vector<KernelSpec>{{"softmax", {}}, {"hydra-cosine", {}}, {"hedgehog", {}}}
-          : parse_kernel_list(options.kernels);
+  const std::vector<KernelSpec> kernels = options.kernels.empty()
+                                              ? std::vector<KernelSpec>{{"softmax", {}},
+                                                                        {"sdpa", {}},
+                                                                        {"flash", {}},
+                                                                        {"hydra-cosine", {}},
+                                                                        {"hedgehog", {}}}
+                                              : parse_kernel_list(options.kernels);
   std::vector<std::int64_t> lengths = options.lengths.empty() ? scaling_lengths() : options.lengths;
   ScalingCurves curves;
   const ExecutionOptions& execution = options.common.execution;

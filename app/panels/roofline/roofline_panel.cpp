@@ -1,4 +1,4 @@
-// The rates of the kernels in use below the machine's roofline, from the measurements of the Scaling panel.
+// The rates of the measured kernels below the machine's roofline, from the measurements of the Scaling panel.
 #include <algorithm>
 #include <vector>
 
@@ -27,7 +27,7 @@ public:
     lines_.clear();
     view_.clear();
     if (!document.scene().model || curves.setting != scaling_setting(editor())) return;
-    lines_ = roofline_lines(scaling_lines(curves, kernels_in_use(document)));
+    lines_ = roofline_lines(scaling_lines(curves, measured_kernels(document)));
     if (!lines_.empty()) view_.set(roofline_figure(curves, lines_));
     caption_ = scaling_caption(curves.setting);
     if (curves.limits.bandwidth > 0)

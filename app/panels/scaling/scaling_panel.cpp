@@ -32,7 +32,7 @@ public:
     const ScalingSetting setting = scaling_setting(editor());
     caption_ = scaling_caption(setting);
     other_setting_ = !curves.points.empty() && curves.setting != setting;
-    if (!other_setting_) lines_ = scaling_lines(curves, kernels_in_use(document));
+    if (!other_setting_) lines_ = scaling_lines(curves, measured_kernels(document));
     if (!lines_.empty()) view_.set(scaling_figure(curves, lines_));
     skipped_.clear();
     for (const ScalingLine& line : lines_) {
@@ -53,7 +53,8 @@ public:
           other_setting_
               ? "What was measured is of another model or another setting. Press Measure for this one."
               : "How time and memory of attention grow with the number of tokens, for the kernels of both "
-                "schedules. Press Measure: it runs in the background and waits while the model computes.");
+                "schedules and for softmax in its three forms. Press Measure: it runs in the background and "
+                "waits while the model computes.");
       return;
     }
     const float below = skipped_.empty() ? 0 : theme::size_small + ImGui::GetStyle().ItemSpacing.y + 2;
