@@ -117,6 +117,10 @@ public:
     return cached(bandwidths_, static_cast<std::int64_t>(bytes),
                   [&](std::int64_t size) { return triad_bandwidth(size, device_); });
   }
+  double reading(double bytes) {
+    return cached(readings_, static_cast<std::int64_t>(bytes),
+                  [&](std::int64_t size) { return read_bandwidth(size, device_); });
+  }
   double rate(const std::string& dtype) {
     return cached(rates_, dtype, [&](const std::string& type) { return matrix_rate(type, device_); });
   }
@@ -129,7 +133,7 @@ private:
   }
 
   std::string device_;
-  std::map<std::int64_t, double> bandwidths_;
+  std::map<std::int64_t, double> bandwidths_, readings_;
   std::map<std::string, double> rates_;
 };
 
@@ -146,6 +150,7 @@ ordered_json entry_with_limits(const ScalingPoint& point, const ScalingSetting& 
   entry["share_of_flops"] = flops_per_second / rate;
   entry["peak_bytes"] = point.peak_bytes;
   entry["triad_bytes_per_second"] = bandwidth;
+  entry["read_bytes_per_second"] = limits.reading(point.bytes);
   entry["matrix_flops_per_second"] = rate;
   entry["device_state"] = text_of(device_state(setting.device)); // right after the runs
   return entry;

@@ -51,6 +51,7 @@ TEST_F(BenchCommand, KernelsStandBesideTheMachinesLimits) {
                              : 2 * (2 * tokens * 2 * features * 16 + tokens * 2 * features);
     EXPECT_NEAR(entry.at("bytes_per_second").get<double>() * seconds / bytes, 1, 1e-9);
     EXPECT_NEAR(entry.at("flops_per_second").get<double>() * seconds / flops, 1, 1e-9);
+    EXPECT_GT(entry.at("read_bytes_per_second").get<double>(), 0);
     const double triad = entry.at("triad_bytes_per_second"), matrix = entry.at("matrix_flops_per_second");
     EXPECT_NEAR(entry.at("share_of_bandwidth").get<double>() * triad * seconds / bytes, 1, 1e-9);
     EXPECT_NEAR(entry.at("share_of_flops").get<double>() * matrix * seconds / flops, 1, 1e-9);
