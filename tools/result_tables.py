@@ -11,6 +11,12 @@ KL_ROWS = ["softmax", "elu", "relu", "relu-squared", "t2r", "t2r-hh", "performer
            "taylor", "hedgehog", "hedgehog-softmax", "hedgehog-untrained"]
 
 
+def kl_text(one):
+    """A KL with its standard error over the items, which one item has not."""
+    error = one["kl_standard_error"]
+    return f"{one['kl']:.3f}" + ("" if error is None else f" ± {error:.3f}")
+
+
 def kl_of_performer():
     """KL on CoLA by seed; its mean over the seeds and its standard error."""
     found = [by(raw("kl-cola"), "kernel", "performer")["kl"],
@@ -26,7 +32,15 @@ def kl_of_kernels():
     for kernel in KL_ROWS:
         of = [by(one, "kernel", kernel) for one in sets.values()]
         name = f"`{kernel}`" + (" (untrained)" if kernel == "t2r" else "")
-        yield [name, *(f"{one['kl']:.3f}" for one in of), f"{of[0]['entropy']:.3f}", f"{of[0]['spearman']:.3f}"]
+        yield [name, *map(kl_text, of), f"{of[0]['entropy']:.3f}", f"{of[0]['spearman']:.3f}"]
+
+
+@table("one-click")
+def training_by_one_click():
+    yield ["model", "data", "KL from softmax before, nats:", "after, each head's best state by the same items:"]
+    for model, data in [("minilm", "300 sentences"), ("vit-small", "5 pictures, 16 copies of each")]:
+        found = raw(f"one-click-{model}")
+        yield [f"`{model}`", data, f"{found['kl_before']:.3f}", f"{found['kl']:.3f}"]
 
 
 @table("example")
@@ -47,7 +61,7 @@ def kl_of_all_sentences():
                                  ("hedgehog", "`hedgehog`, maps distilled on CoLA alone", "all-cola"),
                                  ("t2r-hh", "`t2r-hh`, distilled on CoLA, each head at its best", "all"),
                                  ("hedgehog-untrained", "`hedgehog-untrained`", "all"), ("elu", "`elu`", "all")]:
-        yield [label, *(f"{by(raw(f'kl-{name}-{which}'), 'kernel', kernel)['kl']:.3f}" for name in sets)]
+        yield [label, *(kl_text(by(raw(f"kl-{name}-{which}"), "kernel", kernel)) for name in sets)]
 
 
 @table("carry")
@@ -57,8 +71,8 @@ def how_far_maps_carry():
     for maps, label in [("bundled", "CoLA and WikiText-2 in pieces of 16 to 256 tokens (bundled)"),
                         ("cola", "CoLA (`minilm-hedgehog-cola`)"),
                         ("wikitext2", "WikiText-2 in pieces of 512 tokens (`minilm-hedgehog-wikitext2`)")]:
-        yield [label, f"{raw(f'carry-cola-{maps}')[0]['kl']:.3f}",
-               *(f"{by(raw(f'carry-text-{maps}'), 'length', length)['kl']:.3f}" for length in lengths)]
+        yield [label, kl_text(raw(f"carry-cola-{maps}")[0]),
+               *(kl_text(by(raw(f"carry-text-{maps}"), "length", length)) for length in lengths)]
 
 
 @table("carry-long")
@@ -67,7 +81,7 @@ def sentences_in_a_row():
     yield ["maps", "sentences", *(f"{length:,}:" for length in lengths)]
     for how, label in [("long", "queries and keys of each joined"), ("joined", "fed as one text")]:
         for maps, name in [("bundled", "bundled"), ("cola", "CoLA")]:
-            yield [name, label, *(f"{by(raw(f'carry-{how}-{maps}'), 'length', length)['kl']:.3f}" for length in lengths)]
+            yield [name, label, *(kl_text(by(raw(f"carry-{how}-{maps}"), "length", length)) for length in lengths)]
 
 
 def perplexity(value):

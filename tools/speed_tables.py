@@ -296,12 +296,13 @@ def time_of_a_token():
 
 @table("loops")
 def loops_alone():
-    found = {one["name"]: one for one in raw("loops")["benchmarks"]}
-    yield ["at 4,096 tokens", "any processor:", "AVX2:", "AVX-512:", "bfloat16 products:"]
-    for loop, unit in [("hydra-cosine", "bytes_per_second"), ("hedgehog", "FLOP/s"), ("flash", "FLOP/s")]:
-        names = (f"{loop}/{processor}/4096" for processor in ("plain", "avx2", "avx512", "avx512bf16"))
-        yield [f"{loop}, G{'B/s' if unit == 'bytes_per_second' else 'FLOP/s'}",
-               *(f"{1e-9 * found[name][unit]:,.0f}" if name in found else "" for name in names)]
+    yield ["at 4,096 tokens", "any processor:", "AVX2:", "AVX-512:", "AVX512-BF16:", "AMX-BF16:"]
+    for file in ("loops", "loops-amx"):
+        found = {one["name"]: one for one in raw(file)["benchmarks"]}
+        for loop, unit in [("hydra-cosine", "bytes_per_second"), ("hedgehog", "FLOP/s"), ("flash", "FLOP/s")]:
+            names = (f"{loop}/{kind}/4096" for kind in ("plain", "avx2", "avx512", "avx512bf16", "amx"))
+            yield [f"{loop}, G{'B/s' if unit == 'bytes_per_second' else 'FLOP/s'}, {processor(file)}",
+                   *(f"{1e-9 * found[name][unit]:,.0f}" if name in found else "" for name in names)]
 
 
 # ---- What was to be reached ----
