@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <numeric>
 #include <random>
 
 #include <fmt/format.h>
@@ -84,19 +85,28 @@ public:
       open_the_model(model);
       settle(context_);
     }
+    open_text(editor(), texts_[0]);
+    run_with({"softmax", "hedgehog", "hedgehog-softmax", "t2r-hh"});
     start_over(context_);
-    editor().change("Image size", [](Document& document) { document.execution.image_size = 504; });
-    for (const char* const kernel :
-         {"softmax", "elu", "relu", "cosformer", "hydra-cosine", "hydra-tanh-l2", "aft-simple",
-          "hydra-sigmoid-softmax", "exp-t1", "exp-t2", "t2r", "taylor", "hedgehog"}) {
-      set_all_kernels(editor(), {.name = kernel, .parameters = {}});
+    for (const int layer : {11, 10, 9, 8}) { // trained in the last two layers, and in the last four
+      set_layer_kernel(editor(), layer, {.name = "hydra-cosine", .parameters = {}});
       settle(context_);
     }
+    editor().change("Image size", [](Document& document) { document.execution.image_size = 504; });
+    run_with({"softmax", "elu", "relu", "cosformer", "hydra-cosine", "hydra-tanh-l2", "aft-simple",
+              "hydra-sigmoid-softmax", "exp-t1", "exp-t2", "t2r", "hedgehog-softmax", "hedgehog"});
     start_over(context_);
+    context_->Yield(20); // the renderer keeps what the last frames needed
     return megabytes_in_use();
   }
 
 private:
+  void run_with(const std::vector<const char*>& kernels) {
+    for (const char* const kernel : kernels) {
+      set_all_kernels(editor(), {.name = kernel, .parameters = {}});
+      settle(context_);
+    }
+  }
   void open_input() { IM_CHECK(open_path(editor(), one_of(files_))); }
   void open_a_model() { open_the_model(one_of(models_)); }
   void open_the_model(const fs::path& model) {
@@ -145,13 +155,19 @@ private:
   std::array<const char*, 5> endings_{"svg", "pdf", "png", "csv", "json"};
 };
 
+double mean(const std::vector<double>& values, const std::size_t begin, const std::size_t end) {
+  return std::accumulate(values.begin() + static_cast<std::ptrdiff_t>(begin),
+                         values.begin() + static_cast<std::ptrdiff_t>(end), 0.0) /
+         static_cast<double>(end - begin);
+}
+
 void random_actions_for_long(ImGuiTestContext* context) {
   start_over(context);
   const int actions = number_of_actions();
   const bool for_long = actions >= 5000;
   // Beyond the ten minutes that other tests are given.
   if (for_long) ImGuiTestEngine_GetIO(context->Engine).ConfigWatchdogKillTest = FLT_MAX;
-  constexpr int measured_every = 2000;
+  constexpr int measured_every = 1000;
   std::vector<double> megabytes;
   {
     RandomActions random(context);
@@ -168,8 +184,13 @@ void random_actions_for_long(ImGuiTestContext* context) {
     if (editor().training.active()) editor().emit(StopTraining{});
     settle(context);
   }
-  // The first measurement ends the warm-up.
-  if (for_long) IM_CHECK_LT(megabytes.back(), 1.02 * megabytes.front());
+  // The first fifth is the warm-up.
+  if (for_long) {
+    const std::size_t fifth = megabytes.size() / 5;
+    const double before = mean(megabytes, fifth, 2 * fifth), after = mean(megabytes, 4 * fifth, 5 * fifth);
+    fmt::print("[soak] {:.1f} MB in the second fifth, {:.1f} MB in the last\n", before, after);
+    IM_CHECK_LT(after, 1.02 * before);
+  }
   start_over(context);
 }
 
