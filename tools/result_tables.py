@@ -12,7 +12,7 @@ KL_ROWS = ["softmax", "elu", "relu", "relu-squared", "t2r", "t2r-hh", "performer
 
 
 def kl_text(one):
-    """A KL with its standard error over the items, which one item has not."""
+    """A KL with its standard error over the items, none for a single item."""
     error = one["kl_standard_error"]
     return f"{one['kl']:.3f}" + ("" if error is None else f" ± {error:.3f}")
 

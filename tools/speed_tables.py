@@ -110,8 +110,7 @@ def few_tokens():
 
 def gains_of_threads(one, two):
     """How many times as fast two threads are, as a ratio of tools/compare."""
-    ratios = [first / second for first, second in zip(one, two, strict=True)]
-    return {"ratio": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
+    return over_runs([first / second for first, second in zip(one, two, strict=True)])
 
 
 @table("few-tokens")
@@ -248,7 +247,7 @@ def what_the_start_waits_for():
                        ("first_frame_ms", "first frame"), ("first_result_ms", "first result")]:
         yield [label, range_over_runs(starts(), key, "median")]
     for key, label in [("first_run_ms", "the first run alone, with loading the model and its adapters"),
-                       ("first_run_layers_ms", "… of it layers, which pack their weights as they come")]:
+                       ("first_run_layers_ms", "… of which layers, which pack their weights as they come")]:
         yield [label, range_over_runs(starts(), key, "median")]
 
 
@@ -371,28 +370,29 @@ def inverse(row):
     return {"ratio": 1 / row["ratio"], "least": 1 / row["most"], "most": 1 / row["least"]}
 
 
-def over_all(rows, of_hundred):
+def over_all(rows, per_cent):
     """The smallest to the largest ratio of rows, and of a turn."""
     def text(value):
-        return f"{100 * value:.0f}" if of_hundred else f"{value:.2f}"
+        return f"{100 * value:.0f}" if per_cent else f"{value:.2f}"
 
     if not rows:
         return ""
     ratios = list(dict.fromkeys(text(ratio) for ratio in sorted(row["ratio"] for row in rows)))
-    shown = (ratios[0] if len(ratios) == 1 else f"{ratios[0]} to {ratios[-1]}") + (" %" if of_hundred else "")
+    shown = (ratios[0] if len(ratios) == 1 else f"{ratios[0]} to {ratios[-1]}") + (" %" if per_cent else "")
     return f"{shown} ({text(min(row['least'] for row in rows))}…{text(max(row['most'] for row in rows))})"
 
 
 def how_many(reached):
     """Of several measurements: all, none or how many reached the goal."""
+    assert reached, "a goal without a measurement"
     return "yes" if all(reached) else f"{sum(reached)} of {len(reached)}" if any(reached) else "no"
 
 
-def goal_row(what, least, measurements, limit, of_hundred=False):
+def goal_row(what, least, measurements, limit, per_cent=False):
     """What, what it is to be at least, each measurement, whether it is reached, what limits it where it is not."""
     reached = how_many([row["ratio"] >= least for rows in measurements for row in rows])
-    goal = percent(least, 0) if of_hundred else f"{least} times"
-    return [what, f"≥ {goal}", *(over_all(rows, of_hundred) for rows in measurements), reached,
+    goal = percent(least, 0) if per_cent else f"{least} times"
+    return [what, f"≥ {goal}", *(over_all(rows, per_cent) for rows in measurements), reached,
             "" if reached == "yes" else limit]
 
 
@@ -403,8 +403,8 @@ def time_of_reading(rows):
 def gain_of_products(rows_of):
     """How many times as fast hedgehog's products alone are in bfloat16, where that was measured."""
     single, half = (rows_of(f"bound: its products at the machine's {dtype} rate") for dtype in ("float32", "bfloat16"))
-    gains = [f"{one['ratio'] / other['ratio']:.2f}" for one, other in zip(single, half)]
-    return f"its products alone: {min(gains)} to {max(gains)} times" if gains else NOT_MEASURED
+    gains = [one["ratio"] / other["ratio"] for one, other in zip(single, half)]
+    return f"its products alone: {min(gains):.2f} to {max(gains):.2f} times" if gains else NOT_MEASURED
 
 
 @table("goals")
@@ -422,14 +422,14 @@ def goals():
             (32768, NOT_MEASURED)):
         yield goal_row(f"`hedgehog`, {tokens:,} tokens: share of the float32 rate of products", 0.75,
                        [rows_of("bound: its products at the machine's float32 rate", [tokens], name) for name in kernels],
-                       limit, of_hundred=True)
+                       limit, per_cent=True)
     yield goal_row("`hedgehog`, 1,024 to 32,768 tokens: bfloat16 beside float32", 1.8,
                    [[inverse(row) for row in rows_of("hedgehog, bfloat16", name=name)] for name in kernels],
                    gain_of_products(rows_of))
     shares, gains = family()
     own = [(kernel, tokens) for kernel, tokens in shares if kernel != "flash"]
     yield goal_row("nine kernels with features, Intel with AMX: share of the float32 rate of products", 0.75,
-                   [[shares[one] for one in own], []], NOT_MEASURED, of_hundred=True)
+                   [[shares[one] for one in own], []], NOT_MEASURED, per_cent=True)
     yield goal_row("`hedgehog`, Intel with AMX: bfloat16 beside float32", 1.8,
                    [[gains["hedgehog", tokens] for tokens in FAMILY_LENGTHS], []], NOT_MEASURED)
     yield goal_row("four kernels, 197 to 1,024 tokens: two threads beside one", 1.6,
@@ -438,12 +438,12 @@ def goals():
         triads, readings = ([found_rows([name], ["hydra-cosine, D = 768"], [(tokens, 1)], f"bound: {what} as many bytes")
                              for name in kernels] for what in ("a triad over", "reading"))
         yield goal_row(f"`hydra-cosine`, {tokens:,} tokens: share of a triad", 0.85, triads, time_of_reading(readings[0]),
-                       of_hundred=True)
+                       per_cent=True)
     large = [found_rows([name], ["DeiT-B"], [(197, 32)], PRODUCTS) for name in models]
     attention = 1 - found_rows(models[:1], ["DeiT-B"], [(197, 32)], "bound: no attention")[0]["ratio"]
     yield goal_row("DeiT-B, batch of 32: share of the products' bound", 0.9, large,
                    f"attention takes {percent(attention, 0)} of the time, all else beside products "
-                   f"{percent(1 - large[0][0]['ratio'] - attention, 0)}", of_hundred=True)
+                   f"{percent(1 - large[0][0]['ratio'] - attention, 0)}", per_cent=True)
     sizes = [(197, 1), (197, 32), (128, 1), (512, 1), (128, 32)]
     yield goal_row("DeiT-B and BERT-base: bfloat16 beside float32", 1.8,
                    [[inverse(row) for row in found_rows(names, ["DeiT-B", "BERT-base"], sizes, "flash, bfloat16")]

@@ -19,7 +19,7 @@ std::vector<KernelSpec> measured_kernels(const Document& document) {
   };
   for (const Schedule& schedule : document.scene().schedules)
     for (const KernelSpec& kernel : schedule.layers) add(kernel);
-  for (const char* const softmax : {"softmax", "sdpa", "flash"}) add({softmax, {}});
+  for (const KernelSpec& form : softmax_forms(document.execution.device)) add(form);
   return kernels;
 }
 

@@ -11,8 +11,7 @@
 
 namespace hydrascope::app {
 
-// The kernels of both schedules, each once, A's first; then the forms of softmax that are not among them:
-// what a linear kernel gains is what it gains over the fastest of these.
+// The kernels of both schedules, each once, A's first; then the forms of softmax that are not among them.
 std::vector<KernelSpec> measured_kernels(const Document& document);
 // The setting they are measured in. The document needs a model.
 ScalingSetting scaling_setting(const Editor& editor);

@@ -183,6 +183,12 @@ ScalingPoint ScalingMeasurer::measure(std::int64_t tokens, const std::stop_token
   return point;
 }
 
+std::vector<KernelSpec> softmax_forms(const std::string& device) {
+  std::vector<KernelSpec> forms = {{"softmax", {}}, {"sdpa", {}}};
+  if (device_of(device).is_cpu()) forms.push_back({"flash", {}});
+  return forms;
+}
+
 std::vector<std::int64_t> scaling_lengths() {
   std::vector<std::int64_t> lengths;
   for (std::int64_t tokens = 64; tokens <= 32768; tokens *= 2) lengths.push_back(tokens);

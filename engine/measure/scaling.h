@@ -42,6 +42,10 @@ struct ScalingPoint {
   std::string skipped = {};    // the reason why there is no time; empty if there is one
 };
 
+// The forms of softmax that a device has: beside the fastest of them stands what a linear kernel gains. On a
+// GPU `flash` is `sdpa`.
+std::vector<KernelSpec> softmax_forms(const std::string& device);
+
 // Measures one kernel at increasing N; the time at one N predicts whether the next is affordable.
 class ScalingMeasurer {
 public:

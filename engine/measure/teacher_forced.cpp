@@ -95,25 +95,34 @@ struct LayerMeans {
   }
 };
 
-// Of items whose KL is the mean over the layers, which follow each other: the standard error of their mean.
+// The standard error of a mean KL over items. An item's KL is its mean over the layers, which are added in
+// order.
 class ItemSpread {
 public:
-  // The KL of the same items (B) in the next layer of `layers`, the last of which is `layer`.
-  void add(int layer, int layers, const at::Tensor& items) {
-    if (!items.defined()) return;
-    means_ = layer == 0 ? items / layers : means_ + items / layers;
-    if (layer + 1 == layers) squares_ += means_.to(at::kDouble).square().sum().item<double>();
+  // The KL of the same items (B) in each layer; undefined for signed weights.
+  void add(int layer, int layers, const at::Tensor& kl) {
+    if (!kl.defined()) return;
+    const at::Tensor share = kl.to(at::kDouble) / layers;
+    means_ = layer == 0 ? share : means_ + share;
+    if (layer + 1 < layers) return;
+    sum_ += means_.sum().item<double>();
+    squares_ += means_.square().sum().item<double>();
+    count_ += static_cast<double>(means_.numel());
   }
-  void visit(const std::function<void(double&)>& each) { each(squares_); }
-  double standard_error(double mean, std::int64_t count) const {
-    if (count < 2) return KernelMeans::undefined;
-    const auto n = static_cast<double>(count);
-    return std::sqrt(std::max(squares_ / n - mean * mean, 0.0) / (n - 1));
+  void visit(const std::function<void(double&)>& each) {
+    each(sum_);
+    each(squares_);
+    each(count_);
+  }
+  double standard_error() const {
+    if (count_ < 2) return KernelMeans::undefined;
+    const double mean = sum_ / count_, variance = squares_ / count_ - mean * mean;
+    return std::sqrt(std::max(variance, 0.0) / (count_ - 1));
   }
 
 private:
   at::Tensor means_; // (B), of the layers so far
-  double squares_ = 0;
+  double sum_ = 0, squares_ = 0, count_ = 0;
 };
 
 KernelMeans mean_of(const std::vector<KernelMeans>& layers) {
@@ -225,7 +234,7 @@ public:
         measure.untrained = measure.untrained || (kernel.kernel->info().trainable && !kernel.own_parameters);
       }
       measure.mean = mean_of(measure.layers);
-      measure.kl_error = spreads_[i].standard_error(measure.mean.kl, items_);
+      measure.kl_error = spreads_[i].standard_error();
       check_numbers(measure);
       measure.zero_denominators = zero_denominators_[i];
       outcome.measures.push_back(std::move(measure));

@@ -63,7 +63,7 @@ struct KernelMeasure {
   std::int64_t items = 0;             // texts, pieces or pictures
   std::int64_t tokens = 0;            // of all items
   KernelMeans mean;
-  double kl_error = KernelMeans::undefined; // standard error of mean.kl over the items; NaN with only one
+  double kl_error = KernelMeans::undefined; // standard error of mean.kl over the items; NaN of one item
   std::vector<KernelMeans> layers;
   bool untrained = false;             // trainable, and at its initial values in some layer
   std::int64_t zero_denominators = 0; // output rows set to zero because their normaliser was 0

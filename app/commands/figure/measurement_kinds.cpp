@@ -37,13 +37,13 @@ Figure draw_scaling(FigureTask& task) {
   const FigureOptions& options = task.options;
   const std::filesystem::path folder = model_folder(options.common, InputKind::image);
   const ModelInfo model = read_model_info(folder);
-  const std::vector<KernelSpec> kernels = options.kernels.empty()
-                                              ? std::vector<KernelSpec>{{"softmax", {}},
-                                                                        {"sdpa", {}},
-                                                                        {"flash", {}},
-                                                                        {"hydra-cosine", {}},
-                                                                        {"hedgehog", {}}}
-                                              : parse_kernel_list(options.kernels);
+  std::vector<KernelSpec> kernels;
+  if (options.kernels.empty()) {
+    kernels = softmax_forms(device_name(options.common.execution.device));
+    kernels.insert(kernels.end(), {{"hydra-cosine", {}}, {"hedgehog", {}}});
+  } else {
+    kernels = parse_kernel_list(options.kernels);
+  }
   std::vector<std::int64_t> lengths = options.lengths.empty() ? scaling_lengths() : options.lengths;
   ScalingCurves curves;
   const ExecutionOptions& execution = options.common.execution;

@@ -133,7 +133,7 @@ struct GlobalVector {
 struct Cost {
   double multiply_accumulates = 0; // the papers' "FLOPs", for the attention operation alone
   double bytes = 0;                // q, k, v read once and the output written once
-  double saved = 0;                // of the multiply-accumulates, those that this program does without
+  double saved = 0;                // multiply-accumulates of features that equal another's
 
   double computed() const { return multiply_accumulates - saved; }
 };

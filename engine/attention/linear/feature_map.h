@@ -39,7 +39,7 @@ public:
   virtual std::string growth_refusal() const { return {}; }
   // d′ for head width d.
   virtual std::int64_t width(std::int64_t head_width) const { return head_width; }
-  // How many of them repeat others: they are left out of what is computed.
+  // Those of the d′ features that equal another. Their products are not computed.
   virtual std::int64_t repeated_features(std::int64_t /*head_width*/) const { return 0; }
   virtual KernelParameters initial_parameters(const HeadShape& /*shape*/, int /*layer*/) const { return {}; }
   virtual std::vector<std::string> fixed_parameters() const { return {}; }

@@ -117,12 +117,13 @@ public:
 
   Cost cost(const AttentionShape& shape) const override {
     const auto tokens = static_cast<double>(shape.tokens), heads = static_cast<double>(weight_heads(shape));
-    const double head_width = model_width(shape) / heads;
+    const std::int64_t head_width = shape.heads * shape.head_width / weight_heads(shape);
     const bool grouped = weight_heads(shape) == shape.heads && !map_->mixes_heads();
     const auto key_heads = grouped ? static_cast<double>(heads_of(shape).of_keys()) : heads;
-    const double of_feature = tokens * (heads + key_heads) * head_width + (normalised_ ? tokens * heads : 0);
-    const auto features = static_cast<double>(map_->width(static_cast<std::int64_t>(head_width)));
-    const auto repeated = static_cast<double>(map_->repeated_features(static_cast<std::int64_t>(head_width)));
+    const double products = tokens * (heads + key_heads) * static_cast<double>(head_width);
+    const double of_feature = products + (normalised_ ? tokens * heads : 0);
+    const auto features = static_cast<double>(map_->width(head_width));
+    const auto repeated = static_cast<double>(map_->repeated_features(head_width));
     const auto batch = static_cast<double>(shape.batch);
     return {.multiply_accumulates = batch * (of_feature * features + map_->cost(shape)),
             .bytes = bytes_moved(shape),

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__linux__)
   #include <cpuid.h>
   #include <sys/syscall.h>
   #include <unistd.h>
@@ -11,20 +11,20 @@
 namespace hydrascope::cpu {
 namespace {
 
-#if defined(__x86_64__)
-
 // Whether the processor has tiles with products of bfloat16 numbers, and Linux lets this process use them: it
-// keeps 8 KB of state for each thread that does, and so wants to be asked.
+// has to be asked, since a thread that uses them has 8 KB of state.
 bool may_use_tiles() {
+#if defined(__x86_64__) && defined(__linux__)
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   constexpr unsigned amx_bf16 = 1U << 22, amx_tile = 1U << 24; // of edx, leaf 7
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
   if ((edx & amx_bf16) == 0 || (edx & amx_tile) == 0) return false;
   constexpr long request_permission = 0x1023, tile_data = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
-}
-
+#else
+  return false;
 #endif
+}
 
 } // namespace
 

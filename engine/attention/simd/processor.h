@@ -6,7 +6,8 @@
 
 namespace hydrascope::cpu {
 
-// In order of speed: any, x86-64-v3, x86-64-v4, x86-64-v4 with AVX512-BF16, the same with AMX-BF16.
+// Each has the instructions of those before it: any, x86-64-v3, x86-64-v4, then with AVX512-BF16 (on Intel's
+// no faster than products of floats), then with AMX-BF16.
 enum class Processor { plain, avx2, avx512, avx512bf16, amx };
 
 // Whether its loops take products of numbers rounded to bfloat16, summed in float32.

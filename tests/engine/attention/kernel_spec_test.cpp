@@ -113,7 +113,7 @@ TEST(KernelCost, FollowsThePapersCounts) {
 TEST(KernelCost, IsLessWhereFeaturesRepeat) {
   const AttentionShape shape{.heads = 12, .tokens = 197, .head_width = 64};
   EXPECT_DOUBLE_EQ(make_kernel({"taylor", {}})->cost(shape).computed(),
-                   (2.0 * 197 * 768 + 197 * 12) * (1 + 64 + 64 * 65 / 2));
+                   (2.0 * 197 * 768 + 197 * 12) * (1 + 64 + 64 * 65 / 2.0));
   const Cost hedgehog = make_kernel({"hedgehog", {}})->cost(shape);
   EXPECT_DOUBLE_EQ(hedgehog.computed(), hedgehog.multiply_accumulates);
 }

@@ -134,7 +134,7 @@ TEST(LinearLoops, RowsAreTakenWhereTheyLie) {
   for (const std::int64_t width : {16, 48, 64})
     for (const Element element : {Element::float32, Element::bfloat16})
       for (const PointMap point :
-           {PointMap::plus_minus_exponential, PointMap::one_plus_elu, PointMap::softmax})
+           {PointMap::plus_minus_exponential, PointMap::one_plus_elu, PointMap::softmax, PointMap::taylor})
         for (const bool biased : {false, true})
           for (const Variant& variant : variants()) {
             SCOPED_TRACE(std::string(variant.name) + ", " + std::to_string(width) + ", map " +
@@ -161,6 +161,56 @@ TEST(LinearLoops, RowsAreTakenWhereTheyLie) {
                                                  expected.out[static_cast<std::size_t>(i * width + f)]));
             EXPECT_LT(worst, variant.tolerance);
           }
+}
+
+// Tiles round the same numbers as registers do, so only the order of sums differs, and features whose last
+// bit that changes. Whole blocks, blocks with masked tokens and what is left of 150 tokens.
+TEST(LinearLoops, TilesGiveWhatRegistersGive) {
+  if (cpu::processors().back() != cpu::Processor::amx) GTEST_SKIP() << "this processor has no AMX";
+  constexpr std::int64_t many = 150;
+  std::vector<float> token_weights;
+  for (std::int64_t token = 0; token < 2 * many; ++token)
+    token_weights.push_back(static_cast<float>(std::abs(std::sin(static_cast<double>(token)))));
+  std::vector<unsigned char> mask(many, 1);
+  for (std::size_t i = 64; i < 80; ++i) mask[i] = 0; // leaves 48 tokens of the second block
+  for (const std::int64_t width : {32, 64, 96})
+    for (const PointMap point :
+         {PointMap::plus_minus_exponential, PointMap::exponential, PointMap::softmax,
+          PointMap::plus_minus_softmax, PointMap::joint_softmax, PointMap::one_plus_elu, PointMap::relu,
+          PointMap::relu_token_weighted, PointMap::unit, PointMap::taylor})
+      for (const float half_square : {0.0F, 0.01F})
+        for (const unsigned char* const masked :
+             std::initializer_list<const unsigned char*>{nullptr, mask.data()}) {
+          SCOPED_TRACE(std::to_string(width) + ", map " + std::to_string(static_cast<int>(point)) +
+                       (masked == nullptr ? "" : ", masked"));
+          Sequence q(2, many, width, 0), k(2, many, width, 1), v(2, many, width, 2);
+          const Projection projection(width, width);
+          LinearMap map{.map = point, .head_width = width, .outputs = width, .scale = 0.5F};
+          map.half_square = point == PointMap::taylor ? 0 : half_square;
+          map.normalised = point != PointMap::unit;
+          map.token_weights = token_weights.data();
+          map.weight = projection.weight.data();
+          const auto outputs_of = [&](const cpu::Processor processor) {
+            const LinearLoops& loops = cpu::linear_loops(processor);
+            Sequence out(2, many, width, 3);
+            Buffers buffers(map, width);
+            auto& sums = buffers.sums;
+            loops.add_keys(head_of(k, Element::bfloat16), head_of(v, Element::bfloat16), masked, {0, many},
+                           map, buffers.space.data(), sums.values.data(), sums.totals.data(),
+                           sums.largest.data());
+            loops.outputs(head_of(q, Element::bfloat16), masked, {0, many}, map, sums.values.data(),
+                          sums.totals.data(), sums.largest.data(), buffers.space.data(),
+                          head_of(out, Element::float32));
+            return out;
+          };
+          const Sequence tiles = outputs_of(cpu::Processor::amx),
+                         registers = outputs_of(cpu::Processor::avx512bf16);
+          double worst = 0;
+          for (std::int64_t i = 0; i < many; ++i)
+            for (std::int64_t f = 0; f < width; ++f)
+              worst = std::max(worst, error_of(tiles.at(i, width + f), registers.at(i, width + f)));
+          EXPECT_LT(worst, 1e-3);
+        }
 }
 
 // e^1000 and e^−1000 among the features: only their ratios count.

@@ -243,6 +243,16 @@ TEST(Properties, ManyTokensAreTakenInBlocks) {
   }
 }
 
+// LibTorch keeps a configuration of AMX's tiles from call to call, and does not configure them for the same
+// shape again.
+TEST(Properties, OwnTilesLeaveLibTorchItsOwn) {
+  AttentionInput input = make_input({1, 4, 128, 64}, 19);
+  for (at::Tensor* const x : {&input.q, &input.k, &input.v}) *x = x->to(at::kBFloat16);
+  const at::Tensor before = output_of("sdpa", input);
+  EXPECT_LT(relative_error(output_of("flash", input), before), 0.03);
+  EXPECT_TRUE(output_of("sdpa", input).equal(before));
+}
+
 TEST(Properties, ParametersOutOfRangeAreRefused) {
   for (const char* spec : {"performer:features=0", "performer:seed=-1", "local-window:w=0",
                            "local-window:mode=other", "linear-cosine:norm=column", "linear-cosine:heads=0",

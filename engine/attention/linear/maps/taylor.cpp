@@ -21,10 +21,11 @@ public:
     return 1 + head_width + head_width * head_width;
   }
 
-  // x̂_a x̂_b and x̂_b x̂_a become one feature with a factor √2: d(d+1)/2 products instead of d².
   std::int64_t repeated_features(std::int64_t head_width) const override {
     return head_width * (head_width - 1) / 2;
   }
+
+  // x̂_a x̂_b and x̂_b x̂_a become one feature with a factor √2: d(d+1)/2 products instead of d².
   at::Tensor features(const at::Tensor& x, Side, const FeatureContext&) const override {
     const std::int64_t head_width = x.size(3);
     const at::Tensor scaled = x * std::pow(static_cast<double>(head_width), -0.25);
