@@ -163,7 +163,7 @@ void register_scaling_tests(ImGuiTestEngine* engine) {
         context->Yield(3);
         IM_CHECK(!editor().scaling.running);
         const auto lines = scaling_lines(editor().scaling, kernels);
-        IM_CHECK_EQ(lines.size(), 2U);
+        IM_CHECK_EQ(lines.size(), kernels.size());
         for (const ScalingLine& line : lines) {
           IM_CHECK_EQ(line.tokens.front(), 64.0);
           for (const ScalingPoint& point : line.points) {
@@ -174,16 +174,16 @@ void register_scaling_tests(ImGuiTestEngine* engine) {
         }
         const Figure figure = scaling_figure(editor().scaling, lines);
         const auto& plot = std::get<LinesPanel>(figure.panels.front());
-        IM_CHECK_EQ(plot.lines.size(), 2U);
+        IM_CHECK_EQ(plot.lines.size(), kernels.size());
         IM_CHECK_EQ(plot.lines.front().upper.size(), plot.lines.front().y.size());
         const auto& memory = std::get<LinesPanel>(figure.panels.at(1));
-        IM_CHECK_EQ(memory.lines.size(), 2U);
+        IM_CHECK_EQ(memory.lines.size(), kernels.size());
         for (const double megabytes : memory.lines.front().y) IM_CHECK_GT(megabytes, 0.0);
         // The Roofline panel draws the same points below the limits that were measured before them.
         IM_CHECK_GT(editor().scaling.limits.bandwidth, 1e8);
         IM_CHECK_GT(editor().scaling.limits.matrix_rate, 1e8);
         const auto points = roofline_lines(lines);
-        IM_CHECK_EQ(points.size(), 2U);
+        IM_CHECK_EQ(points.size(), kernels.size());
         for (std::size_t i = 0; i < points.size(); ++i) {
           const ScalingPoint& first = lines[i].points.front();
           IM_CHECK_LT(std::abs(points[i].rate.front() * first.time.median * 1e9 / (2 * first.products) - 1),
@@ -194,7 +194,7 @@ void register_scaling_tests(ImGuiTestEngine* engine) {
         settle(context);
         const Figure roofline = roofline_figure(editor().scaling, points);
         const auto& below = std::get<LinesPanel>(roofline.panels.front());
-        IM_CHECK_EQ(below.lines.size(), 3U);
+        IM_CHECK_EQ(below.lines.size(), kernels.size() + 1);
         IM_CHECK(below.lines.front().style == LinesPanel::Style::dashed);
         const std::size_t before = editor().scaling.points.size();
         context->Yield(20);
