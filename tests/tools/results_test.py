@@ -18,10 +18,10 @@ Of maps, {text}
 <!-- table: carry-long -->
 | maps | sentences | 256 | 1,024 | 4,096 |
 |---|---|--:|--:|--:|
-| bundled | queries and keys of each joined | 0.110 | 0.210 | 0.310 |
-| CoLA | queries and keys of each joined | 0.120 | 0.220 | 0.320 |
-| bundled | fed as one text | 0.130 | 0.230 | 0.330 |
-| CoLA | fed as one text | 0.140 | 0.240 | 0.340 |
+| bundled | queries and keys of each joined | 0.110 ± 0.002 | 0.210 ± 0.002 | 0.310 |
+| CoLA | queries and keys of each joined | 0.120 ± 0.002 | 0.220 ± 0.002 | 0.320 |
+| bundled | fed as one text | 0.130 ± 0.002 | 0.230 ± 0.002 | 0.330 |
+| CoLA | fed as one text | 0.140 ± 0.002 | 0.240 ± 0.002 | 0.340 |
 
 ## Another section
 
@@ -45,8 +45,9 @@ class CheckTest(ToolTest):
         shutil.copy(ROOT / "docs/measurements/raw/papers.json", self.raw)
         (self.root / "README.md").write_text("# Nothing\n")
         for name, first in VALUES.items():
-            lengths = [{"length": length, "kl": first + i / 10, "share": 0.4567, "note": "of 0.777"}
-                       for i, length in enumerate([256, 1024, 4096], 1)]
+            lengths = [{"length": length, "kl": first + i / 10, "kl_standard_error": error, "share": 0.4567,
+                        "note": "of 0.777"}
+                       for i, (length, error) in enumerate([(256, 0.002), (1024, 0.002), (4096, None)], 1)]
             document = {"command": "hydrascope kl --limit 0.888", "output": lengths}
             (self.raw / f"{name}.json").write_text(json.dumps(document))
         self.write("0.11 is the smallest")
