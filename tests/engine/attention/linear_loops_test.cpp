@@ -67,6 +67,19 @@ struct Buffers {
   cpu::KeySums sums;
 };
 
+// Of the second head, all tokens in one range.
+Sequence outputs_of(const LinearLoops& loops, const LinearMap& map, Sequence& q, Sequence& k, Sequence& v,
+                    const Element element, const unsigned char* const mask, const std::int64_t count) {
+  Sequence out(2, count, map.head_width, 3);
+  Buffers buffers(map, map.head_width);
+  auto& sums = buffers.sums;
+  loops.add_keys(head_of(k, element), head_of(v, element), mask, {0, count}, map, buffers.space.data(),
+                 sums.values.data(), sums.totals.data(), sums.largest.data());
+  loops.outputs(head_of(q, element), mask, {0, count}, map, sums.values.data(), sums.totals.data(),
+                sums.largest.data(), buffers.space.data(), head_of(out, Element::float32));
+  return out;
+}
+
 TEST(LinearLoops, KeysAndOutputsAsDefinedOnEveryProcessor) {
   const std::vector<unsigned char> mask = every_third_masked(tokens);
   std::vector<float> token_weights;
@@ -140,19 +153,12 @@ TEST(LinearLoops, RowsAreTakenWhereTheyLie) {
             SCOPED_TRACE(std::string(variant.name) + ", " + std::to_string(width) + ", map " +
                          std::to_string(static_cast<int>(point)) + (biased ? ", biased" : "") +
                          (element == Element::float32 ? "" : ", bfloat16"));
-            Sequence q(2, many, width, 0), k(2, many, width, 1), v(2, many, width, 2), out(2, many, width, 3);
+            Sequence q(2, many, width, 0), k(2, many, width, 1), v(2, many, width, 2);
             const Projection projection(width, width);
             LinearMap map{.map = point, .head_width = width, .outputs = width};
             map.weight = projection.weight.data();
             if (biased) map.bias = projection.bias.data();
-            Buffers buffers(map, width);
-            auto& sums = buffers.sums;
-            variant.loops->add_keys(head_of(k, element), head_of(v, element), nullptr, {0, many}, map,
-                                    buffers.space.data(), sums.values.data(), sums.totals.data(),
-                                    sums.largest.data());
-            variant.loops->outputs(head_of(q, element), nullptr, {0, many}, map, sums.values.data(),
-                                   sums.totals.data(), sums.largest.data(), buffers.space.data(),
-                                   head_of(out, Element::float32));
+            const Sequence out = outputs_of(*variant.loops, map, q, k, v, element, nullptr, many);
             const DefinedOutput expected = defined_linear_attention(map, q, k, v, 1, nullptr);
             double worst = 0;
             for (std::int64_t i = 0; i < many; ++i)
@@ -190,21 +196,10 @@ TEST(LinearLoops, TilesGiveWhatRegistersGive) {
           map.normalised = point != PointMap::unit;
           map.token_weights = token_weights.data();
           map.weight = projection.weight.data();
-          const auto outputs_of = [&](const cpu::Processor processor) {
-            const LinearLoops& loops = cpu::linear_loops(processor);
-            Sequence out(2, many, width, 3);
-            Buffers buffers(map, width);
-            auto& sums = buffers.sums;
-            loops.add_keys(head_of(k, Element::bfloat16), head_of(v, Element::bfloat16), masked, {0, many},
-                           map, buffers.space.data(), sums.values.data(), sums.totals.data(),
-                           sums.largest.data());
-            loops.outputs(head_of(q, Element::bfloat16), masked, {0, many}, map, sums.values.data(),
-                          sums.totals.data(), sums.largest.data(), buffers.space.data(),
-                          head_of(out, Element::float32));
-            return out;
+          const auto with = [&](const cpu::Processor processor) {
+            return outputs_of(cpu::linear_loops(processor), map, q, k, v, Element::bfloat16, masked, many);
           };
-          const Sequence tiles = outputs_of(cpu::Processor::amx),
-                         registers = outputs_of(cpu::Processor::avx512bf16);
+          const Sequence tiles = with(cpu::Processor::amx), registers = with(cpu::Processor::avx512bf16);
           double worst = 0;
           for (std::int64_t i = 0; i < many; ++i)
             for (std::int64_t f = 0; f < width; ++f)
