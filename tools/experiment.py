@@ -106,6 +106,17 @@ def file_name(text):
     return re.sub(r"[^\w.-]+", "-", re.sub(r"=(?=\d)", "", text))
 
 
+def first_classes(folder, count, out):
+    """A folder in OUT with the first classes by name, which nothing has chosen."""
+    some = out / f"{folder.name}-{count}-classes"
+    some.mkdir(parents=True, exist_ok=True)
+    for one in sorted(path for path in folder.iterdir() if path.is_dir())[:count]:
+        link = some / one.name
+        if not link.is_symlink():
+            link.symlink_to(one.resolve(), target_is_directory=True)
+    return some.resolve()
+
+
 def check_settings(out, settings):
     """Refuses a folder whose results were made with other settings: what all its files depend on without having it in
     their names. Keys are those of argparse."""

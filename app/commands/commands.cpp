@@ -92,7 +92,7 @@ void check_window_options(const CLI::App& program, const WindowOptions& options)
                      "name it " + options.recording.filename().replace_extension(".webp").string());
 }
 
-void add_schedule_options(CLI::App& command, ScheduleText& schedule) {
+void add_kernel_options(CLI::App& command, ScheduleText& schedule) {
   constexpr const char* group = "Model and kernels";
   command.add_option("--kernel", schedule.kernel, "kernel of all layers")
       ->capture_default_str()
@@ -100,9 +100,13 @@ void add_schedule_options(CLI::App& command, ScheduleText& schedule) {
   command.add_option("--replace", schedule.replace, "front:k=KERNEL, back:k=KERNEL or interleave:k=KERNEL")
       ->allow_extra_args(false)
       ->group(group);
+}
+
+void add_schedule_options(CLI::App& command, ScheduleText& schedule) {
+  add_kernel_options(command, schedule);
   command.add_option("--layers", schedule.layers, "kernels by layer, as \"0-9=softmax;10,11=hydra-cosine\"")
       ->allow_extra_args(false)
-      ->group(group);
+      ->group("Model and kernels");
 }
 
 void add_common_options(CLI::App& command, CommonOptions& options) {

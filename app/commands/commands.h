@@ -33,7 +33,9 @@ void check_window_options(const CLI::App& program, const WindowOptions& options)
 
 // ---- Shared options; what they are stored in must outlive the parse ----
 
-// --kernel, --replace, --layers.
+// --kernel, --replace.
+void add_kernel_options(CLI::App& command, ScheduleText& schedule);
+// These, and --layers.
 void add_schedule_options(CLI::App& command, ScheduleText& schedule);
 // The schedule's options, --model, --adapter, --device, --dtype and the others that every command that runs a
 // model has.

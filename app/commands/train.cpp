@@ -21,9 +21,10 @@ namespace {
 using nlohmann::ordered_json;
 
 struct TrainOptions {
-  std::string preset, kernel = "softmax", tokenizer, output, curve, validation;
+  std::string preset, tokenizer, output, curve, validation;
+  ScheduleText schedule;
   std::vector<std::string> data;
-  std::optional<int> layers, heads, width, intermediate, tokens, side, batch, epochs;
+  std::optional<int> layers, heads, width, intermediate, tokens, side, patch, batch, epochs;
   std::optional<double> learning_rate, weight_decay, warmup;
   std::vector<int> sequences;
   int accumulate = 1, patience = 0, validate_every = 0, limit = 0;
@@ -42,7 +43,7 @@ std::filesystem::path tokenizer_folder(const std::string& name) {
 ScratchRequest request_from(const TrainOptions& options, const std::string& command_line) {
   ScratchRequest request = scratch_request(scratch_preset(options.preset));
   const auto take = [](auto& field, const auto& given) { field = given.value_or(field); };
-  request.kernel = parse_kernel_spec(options.kernel);
+  request.schedule = options.schedule;
   take(request.layers, options.layers);
   take(request.heads, options.heads);
   take(request.width, options.width);
@@ -52,6 +53,7 @@ ScratchRequest request_from(const TrainOptions& options, const std::string& comm
       options.width ? std::max(1, proportion) * *options.width : request.intermediate);
   take(request.tokens, options.tokens);
   take(request.side, options.side);
+  take(request.patch, options.patch);
   TrainingSettings& settings = request.settings;
   take(settings.batch, options.batch);
   take(settings.epochs, options.epochs);
@@ -116,8 +118,10 @@ void print_outcome(const ScratchOutcome& outcome, const ScratchRequest& request,
     fmt::print(", test top-1 {:.2f} % ({:.2f} for always the commonest class)", 100 * *outcome.test_accuracy,
                100 * outcome.test_constant.value_or(0));
   fmt::print("\n");
-  if (!kernel_info(request.kernel).exact_softmax)
-    fmt::print("it runs with --model {} --kernel {}\n", outcome.folder.string(), request.kernel.text());
+  if (parse_schedule(request.schedule, request.layers).all_exact_softmax()) return;
+  fmt::print("it runs with --model {} --kernel {}", outcome.folder.string(), request.schedule.kernel);
+  for (const std::string& replaced : request.schedule.replace) fmt::print(" --replace {}", replaced);
+  fmt::print("\n");
 }
 
 void run(const TrainOptions& options, const std::string& command_line) {
@@ -141,8 +145,8 @@ void add_data(CLI::App& command, TrainOptions& options) {
   command
       .add_option(
           "--data", options.data,
-          "gpt2-wt103: text files; lra-text and lra-retrieval: a tab-separated table; lra-image: a folder "
-          "with a sub-folder of pictures per class; lra-listops and lra-pathfinder make their own")
+          "gpt2-wt103: text files; lra-text and lra-retrieval: a tab-separated table; deit-b and lra-image: a "
+          "folder with a sub-folder of pictures per class; lra-listops and lra-pathfinder make their own")
       ->delimiter(',')
       ->group(group);
   command.add_option("--validation", options.validation, "the same, held out (default: a share of the data)")
@@ -184,13 +188,14 @@ void add_shape(CLI::App& command, TrainOptions& options) {
   const auto add = [&](const char* name, std::optional<int>& value, const char* help) {
     command.add_option(name, value, help)->check(CLI::PositiveNumber)->group(group);
   };
-  command.add_option("--kernel", options.kernel, "kernel of all layers")->capture_default_str()->group(group);
+  add_kernel_options(command, options.schedule);
   add("--layers", options.layers, "default: the preset's");
   add("--heads", options.heads, "default: the preset's");
   add("--width", options.width, "default: the preset's");
   add("--mlp", options.intermediate, "width of the MLP (default: in the preset's proportion)");
   add("--chunk", options.tokens, "texts: tokens of a piece, of a text or of an expression, at most");
-  add("--image-size", options.side, "pictures: pixels of a side, each a token");
+  add("--image-size", options.side, "pictures: pixels of a side");
+  add("--patch-size", options.patch, "pictures: pixels of the side of a patch, which is a token");
 }
 
 void add_steps(CLI::App& command, TrainOptions& options) {
@@ -270,7 +275,7 @@ std::string list_of_presets() {
 
 void add_train_command(CLI::App& program, const std::string& command_line) {
   CLI::App* const command = program.add_subcommand(
-      "train", "train a model from random weights, with any kernel (Hedgehog paper, tables 6 and 7)");
+      "train", "train a model from random weights, with any kernel (Hydra paper, figs. 2 and 4; Hedgehog paper, tables 6 and 7)");
   const auto options = std::make_shared<TrainOptions>();
   options->execution.dtype = "auto";
   command->add_option("--preset", options->preset, list_of_presets())->required();

@@ -1,5 +1,5 @@
-// Training from random weights: language models and the tasks of the Long Range Arena (Tay et al. 2021), with
-// any kernel. Plain header.
+// Training from random weights: language models, vision transformers and the tasks of the Long Range Arena
+// (Tay et al. 2021), with any kernel in any layer. Plain header.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/attention/interface/kernel_info.h"
+#include "engine/attention/interface/schedule.h"
 #include "engine/training/data/listops.h"
 #include "engine/training/loop/training.h"
 
@@ -23,6 +23,7 @@ enum class ScratchTask {
   bytes,      // BERT's on the bytes of a labelled table
   byte_pairs, // the same on pairs of texts
   pixels,     // ViT's on grey pictures, a pixel a token
+  patches,    // the same on colour pictures in patches, augmented by DeiT's recipe (Touvron et al. 2021)
   pathfinder  // the same on generated pictures of two dots and dashed paths: are the dots connected?
 };
 
@@ -33,6 +34,7 @@ struct ScratchPreset {
   int layers, heads, width, intermediate;
   int tokens; // texts: at most, without [CLS] and [SEP]; of pairs of each text
   int side;   // pictures: pixels
+  int patch;  // pictures: pixels of the side of a token
   int batch;
   double learning_rate, weight_decay;
   double warmup; // share of the steps
@@ -47,9 +49,9 @@ struct ScratchRequest {
   // go beside it.
   TrainingSettings settings;
   ScratchTask task = ScratchTask::next_token;
-  KernelSpec kernel; // of all layers
+  ScheduleText schedule; // the kernel of each layer
   int layers = 1, heads = 1, width = 64, intermediate = 128;
-  int tokens = 128, side = 32; // as in ScratchPreset
+  int tokens = 128, side = 32, patch = 1; // as in ScratchPreset
   std::vector<std::filesystem::path>
       data;                         // texts, a table, or a folder with a sub-folder of pictures per class
   std::filesystem::path validation; // the same, held out; empty: a share
@@ -66,7 +68,7 @@ ScratchRequest scratch_request(const ScratchPreset& preset);
 
 struct ScratchOutcome {
   std::filesystem::path folder;  // of the model
-  std::filesystem::path adapter; // the kernel's trained parameters, in the folder; empty without any
+  std::filesystem::path adapter; // the kernels' trained parameters, in the folder; empty without any
   std::int64_t parameters = 0;   // trained numbers
   // Of generated data; test_constant is the accuracy of always answering the commonest class.
   std::optional<double> test_accuracy, test_constant;

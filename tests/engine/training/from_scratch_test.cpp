@@ -32,7 +32,7 @@ using testing::ToyFolder;
 
 ScratchRequest small(const ToyFolder& folder, const char* preset, const char* kernel = "softmax") {
   ScratchRequest request = scratch_request(scratch_preset(preset));
-  request.kernel = parse_kernel_spec(kernel);
+  request.schedule.kernel = kernel;
   request.layers = 2;
   request.heads = 2;
   request.width = 16;
@@ -132,8 +132,7 @@ TEST(FromScratch, GoesOnBitForBit) {
 EvaluateOutcome evaluated(const ScratchRequest& request, const std::filesystem::path& data) {
   EvaluateRequest evaluation;
   evaluation.model_folder = request.settings.output;
-  evaluation.schedule =
-      Schedule{std::vector<KernelSpec>(static_cast<std::size_t>(request.layers), request.kernel)};
+  evaluation.schedule = request.schedule;
   evaluation.data = data;
   evaluation.columns = request.columns;
   evaluation.header = request.header;
@@ -170,6 +169,30 @@ TEST(FromScratch, PixelsAreTrained) {
   const at::Tensor pixels = model->prepare_image(picture).pixels;
   EXPECT_TRUE(pixels[0][0].equal(pixels[0][1]) && pixels[0][0].equal(pixels[0][2]));
   EXPECT_NEAR(pixels[0][0][0][0].item<double>(), (0.299 * 200 + 0.701 * 10) / 127.5 - 1, 0.01);
+}
+
+TEST(FromScratch, PatchesAreTrainedWithTheKernelsOfASchedule) {
+  const ToyFolder folder;
+  ScratchRequest request = small(folder, "deit-b");
+  EXPECT_EQ(request.patch, 16);
+  request.side = 16;
+  request.patch = 4;
+  request.schedule.replace = {"front:1=hedgehog"};
+  request.data = {testing::make_toy_pictures(folder, 12)};
+  request.settings.epochs = 20;
+  request.settings.patience = 0;
+  const ScratchOutcome outcome = train_from_scratch(request);
+  EXPECT_EQ(outcome.folder / "adapters/kernels.safetensors", outcome.adapter);
+  const AdapterInfo maps = read_adapter_info(outcome.adapter);
+  ASSERT_THAT(maps.layers, SizeIs(2));
+  EXPECT_EQ(maps.layers[0].kernel.name, "hedgehog");
+  EXPECT_EQ(maps.layers[1].kernel.name, "softmax");
+  const auto model = load_model(outcome.folder);
+  EXPECT_EQ(model->info().patch_size, 4);
+  EXPECT_GT(evaluated(request, request.data.front()).top1, 0.6) << "a third by chance";
+  request.patch = 3;
+  request.settings.output = folder / "other";
+  EXPECT_THAT([&] { train_from_scratch(request); }, ThrowsMessage<UsageError>(HasSubstr("--patch-size")));
 }
 
 std::filesystem::path make_table(const ToyFolder& folder) {
