@@ -31,7 +31,7 @@ def kl_of_kernels():
     yield ["kernel", *(f"KL, {name}:" for name in sets), "entropy, CoLA:", "ρ, CoLA:"]
     for kernel in KL_ROWS:
         of = [by(one, "kernel", kernel) for one in sets.values()]
-        name = f"`{kernel}`" + (" (untrained)" if kernel == "t2r" else "")
+        name = f"`{kernel}`" + (" (untrained)" if of[0]["untrained"] else "")
         yield [name, *map(kl_text, of), f"{of[0]['entropy']:.3f}", f"{of[0]['spearman']:.3f}"]
 
 
@@ -361,12 +361,28 @@ def associative_recall():
 
 # ---- tools/golden/compare_*.py ----
 
+def short(error):
+    return f"{error:.1e}".replace("e-0", "e-")
+
+
+@table("agreement-decoders")
+def agreement_of_decoders():
+    """Errors relative to the largest value of a tensor, and perplexities."""
+    yield ["model", "compared", "largest difference, or both values"]
+    rows = raw("agreement-decoders")["rows"]
+    names = {"gpt2": "GPT-2", "mistral": "Mistral", "qwen2": "Qwen2"}
+    for row in rows:
+        if "errors" in row:
+            yield [f"{names.get(row['model'], row['model'].replace('llama', 'Llama'))}, random", ", ".join(row["errors"]),
+                   short(max(row["errors"].values()))]
+        else:
+            yield [f"`{row['model']}`", f"perplexity of {row['tokens']:,} tokens in windows of {row['window']:,}",
+                   f"{row['perplexity']:.3f} here, {row['transformers']:.3f} there"]
+
+
 @table("agreement")
 def agreement():
     """Error relative to the largest value of a tensor."""
-    def short(error):
-        return f"{error:.1e}".replace("e-0", "e-")
-
     models = [row["error"] for row in raw("agreement-run")["rows"]]
     kernels = {(row["dtype"], row["scale"]): row["error"] for row in raw("agreement-attend")["rows"]}
     cases = raw("agreement-attend")["cases"]

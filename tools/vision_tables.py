@@ -1,4 +1,5 @@
 """The tables of docs/ about the image model, as functions of raw files (tools/results)."""
+import re
 import statistics
 
 from experiment import paired_difference, spread, spread_text
@@ -55,6 +56,47 @@ def layers_with_hydra():
     yield ["12", "", "", top1(rows["back:12=hydra-cosine"])[1]]
 
 
+def scratch_differences():
+    """A row's top-1 − its control's of the same seed, in points: softmax's with as many heads, or in all layers."""
+    heads, places = vision("scratch-heads"), vision("scratch-places")
+    controls = [(heads, row, f"softmax:heads={re.search('heads=([0-9]+)', row)[1]}") for row in heads]
+    controls += [(places, row, "softmax") for row in places]
+    return {f"{row} − {control}": [100 * number for number in paired_difference(
+        rows[row]["after"], rows[control]["after"]).values()] for rows, row, control in controls if row != control}
+
+
+def error_of_share(share, count):
+    """The standard error of a share of so many pictures, in points."""
+    return 100 * (share * (1 - share) / count) ** 0.5
+
+
+@table("scratch-heads", derived=lambda: [scratch_differences(), error_of_share(
+    statistics.fmean(vision("scratch-heads")["softmax:heads=1"]["after"]), 1000)])
+def heads_from_random_weights():
+    rows = vision("scratch-heads")
+    yield ["heads", "`softmax`:", "`linear-cosine`, norms within a head:", "− softmax's:",
+           "`linear-cosine`, norms over all features:", "− softmax's:"]
+    for heads in (1, 8, 64):
+        control = rows[f"softmax:heads={heads}"]
+        cells = [top1(control)[1]]
+        for kernel in ("linear-cosine:heads={}", "linear-cosine:heads={},norm=row"):
+            row = rows[kernel.format(heads)]
+            cells += [top1(row)[1], points(paired_difference(row["after"], control["after"]))]
+        yield [str(heads), *cells]
+
+
+@table("scratch-places", derived=scratch_differences)
+def layers_from_random_weights():
+    rows = vision("scratch-places")
+    differences = beside_softmax(rows)
+    yield ["layers with `hydra-cosine`", "top-1:", "− softmax's:"]
+    names = {"softmax": "0 of 6", "back:6=hydra-cosine": "all 6"}
+    for name, row in rows.items():
+        place, _, count = name.partition("=")[0].partition(":")
+        label = names.get(name, f"{count}, {'interleaved' if place == 'interleave' else place}")
+        yield [label, top1(row)[1], "" if name == "softmax" else points(differences[name])]
+
+
 @table("hydra-kernels", derived=lambda: gaps("kernels", lambda row: row.partition("=")[0] + "=softmax"))
 def kernels_of_hydra():
     rows, counts = vision("kernels"), {2: "last two layers", 4: "last four", 12: "all"}
@@ -101,8 +143,7 @@ def bundled_adapters():
 def error_of_hits():
     """The standard error of softmax's share of hits, in points."""
     found = raw("image-pointing-softmax")
-    share = found["pointing"]["focus"]
-    return 100 * (share * (1 - share) / found["pointing_items"]) ** 0.5
+    return error_of_share(found["pointing"]["focus"], found["pointing_items"])
 
 
 @table("pointing", derived=error_of_hits)

@@ -39,6 +39,8 @@ void add_run_actions(ActionTable& table) {
       [](const Editor& editor) {
         return Availability{editor.status().stopped, "nothing was cancelled, and nothing has failed"};
       });
+  add_action(table, "model.free_memory", "Free memory", "Model", "",
+             [](Editor& editor) { editor.emit(FreeMemory{}); });
 }
 
 void add_measuring_actions(ActionTable& table) {

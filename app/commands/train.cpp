@@ -145,7 +145,8 @@ void add_data(CLI::App& command, TrainOptions& options) {
   command
       .add_option(
           "--data", options.data,
-          "gpt2-wt103: text files; lra-text and lra-retrieval: a tab-separated table; deit-b and lra-image: a "
+          "gpt2-wt103: text files; lra-text and lra-retrieval: a tab-separated table; deit-b and lra-image: "
+          "a "
           "folder with a sub-folder of pictures per class; lra-listops and lra-pathfinder make their own")
       ->delimiter(',')
       ->group(group);
@@ -274,8 +275,10 @@ std::string list_of_presets() {
 } // namespace
 
 void add_train_command(CLI::App& program, const std::string& command_line) {
-  CLI::App* const command = program.add_subcommand(
-      "train", "train a model from random weights, with any kernel (Hydra paper, figs. 2 and 4; Hedgehog paper, tables 6 and 7)");
+  CLI::App* const command =
+      program.add_subcommand("train",
+                             "train a model from random weights, with any kernel (Hydra paper, figs. 2 and "
+                             "4; Hedgehog paper, tables 6 and 7)");
   const auto options = std::make_shared<TrainOptions>();
   options->execution.dtype = "auto";
   command->add_option("--preset", options->preset, list_of_presets())->required();

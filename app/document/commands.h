@@ -95,6 +95,7 @@ struct RestoreArrangement {
 
 // Runs and jobs.
 struct CancelRuns {};
+struct FreeMemory {}; // of models and hidden states that are not in use
 struct RunAgain {};
 // Tries the source of a map for the selected layer. With `apply` one that runs becomes the kernel.
 struct CheckMap {
@@ -129,8 +130,8 @@ using Command =
     std::variant<Quit, ShowDialog, ShowOverlay, HideOverlay, ToggleOverlay, GoToTourStep, ExportFigure,
                  ExportEverything, CopyInput, CopyFigure, CopyNumbers, Paste, ShowFigure, NewSession,
                  ReopenLastSession, SaveSession, BringToFront, ResetLayout, RestoreArrangement, CancelRuns,
-                 RunAgain, CheckMap, SaveMap, TimePasses, MeasureScaling, StopScaling, MeasureFolder,
-                 StopFolder, StartWriting, StopWriting, StartTraining, PauseTraining, StopTraining,
-                 ShowTraining, SaveTrainedAdapter>;
+                 FreeMemory, RunAgain, CheckMap, SaveMap, TimePasses, MeasureScaling, StopScaling,
+                 MeasureFolder, StopFolder, StartWriting, StopWriting, StartTraining, PauseTraining,
+                 StopTraining, ShowTraining, SaveTrainedAdapter>;
 
 } // namespace hydrascope::app

@@ -39,6 +39,9 @@ public:
   // Stops what runs for the user. It is not asked for again until something changes or run_again() is called.
   void cancel();
   void run_again();
+  // Models and hidden states are dropped once nothing runs; what is shown stays.
+  void free_memory() { worker_->release(); }
+  bool freeing() const { return worker_->releasing(); }
   // What was delivered is requested again at the next update().
   void drop_results();
   // Once everything that is requested has been delivered, the sides that are shown run so many plain passes

@@ -55,6 +55,7 @@ public:
   bool saving() const { return sessions_->busy(); }
   // Whether every visible panel has its results, or an error.
   bool settled() const;
+  bool freeing_memory() const { return coordinator_->freeing(); } // as "model.free_memory" has asked for
 
   Editor& editor() { return *editor_; }
   const Coordinator& coordinator() const { return *coordinator_; }

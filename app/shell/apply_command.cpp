@@ -64,6 +64,7 @@ public:
     on_.everything.cancel();
     on_.jobs.fetch.cancel();
   }
+  void operator()(const FreeMemory&) const { on_.runs.free_memory(); }
   void operator()(const RunAgain&) const { on_.runs.run_again(); }
   void operator()(const CheckMap& command) const { on_.jobs.maps.start(on_.editor, command); }
   void operator()(const SaveMap& command) const { save_map(on_.editor, command.file); }

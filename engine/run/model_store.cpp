@@ -150,6 +150,23 @@ struct ModelStore::State {
     applied.drop([&](const AppliedModel& one) { return is_lost(*one.model); });
   }
 
+  // Those that only the store holds.
+  std::set<const Model*> unused() {
+    std::map<const Model*, std::pair<long, long>> uses; // by the store, and in all
+    const auto count = [&](const std::shared_ptr<const Model>& model) {
+      auto& [here, all] = uses[model.get()];
+      ++here;
+      all = model.use_count();
+    };
+    bases.each(count);
+    placed_bases.each(count);
+    applied.each([&](const AppliedModel& one) { count(one.model); });
+    std::set<const Model*> found;
+    for (const auto& [model, of] : uses)
+      if (of.first == of.second) found.insert(model);
+    return found;
+  }
+
   const std::vector<AdapterInfo>& bundled() {
     std::call_once(bundled_once, [this] { known_bundled = source.bundled(); });
     return known_bundled;
@@ -204,21 +221,22 @@ std::shared_ptr<const Model> ModelStore::base(const std::filesystem::path& folde
 }
 
 void ModelStore::release_placed(const std::string& device) {
-  using Shared = std::shared_ptr<const Model>;
-  std::map<const Model*, long> held; // how often the store holds a model
-  const auto count = [&](const Shared& model) { ++held[model.get()]; };
-  state_->bases.each(count);
-  state_->placed_bases.each(count);
-  state_->applied.each([&](const AppliedModel& applied) { count(applied.model); });
-
-  std::set<const Model*> unused;
-  const auto find = [&](const Shared& model) {
-    if (model->device().str() == device && model.use_count() == held[model.get()]) unused.insert(model.get());
+  const std::set<const Model*> unused = state_->unused();
+  const auto is_unwanted = [&](const std::shared_ptr<const Model>& model) {
+    return unused.contains(model.get()) && model->device().str() == device;
   };
-  state_->placed_bases.each(find);
-  state_->applied.each([&](const AppliedModel& applied) { find(applied.model); });
-  state_->applied.drop([&](const AppliedModel& applied) { return unused.contains(applied.model.get()); });
-  state_->placed_bases.drop([&](const Shared& model) { return unused.contains(model.get()); });
+  state_->applied.drop([&](const AppliedModel& applied) { return is_unwanted(applied.model); });
+  state_->placed_bases.drop(is_unwanted);
+}
+
+void ModelStore::release_unused() {
+  const std::set<const Model*> unused = state_->unused();
+  const auto is_unwanted = [&](const std::shared_ptr<const Model>& model) {
+    return unused.contains(model.get());
+  };
+  state_->applied.drop([&](const AppliedModel& applied) { return is_unwanted(applied.model); });
+  state_->placed_bases.drop(is_unwanted);
+  state_->bases.drop(is_unwanted);
 }
 
 std::shared_ptr<const std::vector<AdapterInfo>> ModelStore::available(const std::filesystem::path& folder) {

@@ -84,6 +84,8 @@ public:
   // Drops the models that apply() has placed on this device (AppliedModel::device) and that only the store
   // still holds, so that their memory can be given back. The next apply() places them again.
   void release_placed(const std::string& device);
+  // The same on every device, and of the models that base() loaded.
+  void release_unused();
 
   // Adapters, bundled or in the model's folder, that were trained on this model or on another of these.
   std::shared_ptr<const std::vector<AdapterInfo>> available(const std::filesystem::path& folder);

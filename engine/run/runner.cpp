@@ -328,6 +328,17 @@ std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, cons
   }
 }
 
+void Runner::release() {
+  state_->inputs = {};
+  state_->caches.clear();
+  state_->models->release_unused();
+  for (auto& [device, cache] : state_->device_caches) {
+    cache.clear();
+    release_cached_memory(c10::Device(device));
+  }
+  release_freed_memory();
+}
+
 std::shared_ptr<const RunResult> Runner::attempt(const Placement& placement, const RunRequest& request,
                                                  std::stop_token stop, const RunProgress& progress) {
   const auto start = std::chrono::steady_clock::now();

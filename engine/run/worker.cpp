@@ -33,6 +33,7 @@ struct Worker::State {
   std::deque<Waiting> waiting; // at most one of each lane, oldest first
   std::map<int, std::uint64_t> newest;
   std::optional<Running> running;
+  bool releases = false; // once nothing waits
   std::vector<WorkerDelivery> deliveries;
   std::map<int, float> progress;
   std::shared_ptr<const DeviceList> devices;
@@ -72,7 +73,15 @@ void Worker::State::loop(const std::stop_token& stopping) {
   lock.unlock();
   if (wake) wake();
   lock.lock();
-  while (arrived.wait(lock, stopping, [this] { return !waiting.empty(); }), !stopping.stop_requested()) {
+  const auto has_work = [this] { return !waiting.empty() || releases; };
+  while (arrived.wait(lock, stopping, has_work), !stopping.stop_requested()) {
+    if (waiting.empty()) {
+      lock.unlock();
+      runner->release();
+      lock.lock();
+      releases = false;
+      continue;
+    }
     const Waiting job = std::move(waiting.front());
     waiting.pop_front();
     running = Running{job.request.generation, job.lane, std::stop_source{}};
@@ -130,6 +139,19 @@ void Worker::cancel(int lane) {
   std::erase_if(state_->waiting, [&](const State::Waiting& job) { return job.lane == lane; });
   std::erase_if(state_->deliveries, [&](const WorkerDelivery& delivery) { return delivery.lane == lane; });
   if (state_->running && state_->running->lane == lane) state_->running->stop.request_stop();
+}
+
+void Worker::release() {
+  {
+    const std::scoped_lock lock(state_->mutex);
+    state_->releases = true;
+  }
+  state_->arrived.notify_one();
+}
+
+bool Worker::releasing() const {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->releases;
 }
 
 std::vector<WorkerDelivery> Worker::drain() {

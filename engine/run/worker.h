@@ -42,6 +42,10 @@ public:
   // drained yet.
   void cancel(int lane = 0);
 
+  // Calls Runner::release() once no request waits.
+  void release();
+  bool releasing() const; // it has not yet
+
   // The deliveries since the last call, without those older than the newest request of their lane. Called
   // once per frame.
   std::vector<WorkerDelivery> drain();

@@ -153,6 +153,26 @@ class VisionTest(ToolTest):
         self.run_tool("heads", "--rows", "heads=96,norm=row")
         self.assertEqual(len(self.json("heads")["rows"]), 3 + 2 + 7)
 
+    def test_models_from_random_weights_see_the_first_classes_by_name(self):
+        for part in "train", "val":
+            for name in "c", "a", "b":
+                (self.folder / part / name).mkdir(parents=True)
+        self.program.answer(["train"], {"constant_answer": 0.25, "last_accuracy": 0.5, "accuracy": 0.75})
+        done = self.run_tool("scratch-places", "--classes", "2", "--epochs", "3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| `interleave:4=hydra-cosine` | 25.00 % | 50.00 % |", done.stdout)
+        rows = self.json("scratch-places")["rows"]
+        self.assertEqual(list(rows), ["softmax", *(f"{place}:{count}=hydra-cosine" for count in (2, 4)
+                                                   for place in ("front", "back", "interleave")), "back:6=hydra-cosine"])
+        for part in "train", "val":
+            self.assertEqual(sorted(link.name for link in (self.out / f"{part}-2-classes").iterdir()), ["a", "b"])
+        self.assertIn("--replace back:2=hydra-cosine --data train-2-classes --validation val-2-classes",
+                      self.json("scratch-places")["commands"]["scratch-places-back-2-hydra-cosine-seed1-training"])
+        self.run_tool("scratch-heads", "--classes", "2", "--rows", "heads=64")
+        self.assertEqual(list(self.json("scratch-heads")["rows"]),
+                         ["softmax:heads=64", "linear-cosine:heads=64", "linear-cosine:heads=64,norm=row"])
+        self.assertIn("printed by another command", self.run_tool("scratch-places", "--epochs", "4").stderr)
+
     def test_refuses_another_number_of_pictures_or_another_tail(self):
         self.assertEqual(self.run_tool("maps").returncode, 0)
         calls = len(self.program.calls())

@@ -270,6 +270,7 @@ std::vector<Expectation> window() {
       opens("help.gallery", "gallery"),
       opens("help.shortcuts", "shortcuts"),
       emits<CancelRuns>("model.cancel", with_status([](WindowStatus& status) { status.computing = true; })),
+      emits<FreeMemory>("model.free_memory"),
       emits<RunAgain>("model.run_again", with_status([](WindowStatus& status) { status.stopped = true; })),
       emits<TimePasses>("model.time_passes"),
       shows("model.measure_scaling", [](const std::string&) { return editor().scaling.running; }),

@@ -1,6 +1,6 @@
 """Compares decoders with transformers, live: random models of five kinds, and the perplexity of a real one.
 
-    compare_decoders.py PROGRAM SCRATCH [--model FOLDER --data TEXT [--windows 256,1024] [--characters 60000]]
+    compare_decoders.py PROGRAM SCRATCH [--model FOLDER --data TEXT [--windows 256,1024] [--characters 60000]] [--write JSON]
 
 Random models have a byte-level tokenizer trained here, and are run on texts of 1 to 1,024 tokens: logits, hidden states,
 attention and losses within 1e-4 of the largest value. With --model also its perplexity, window by window, within 0.1 %.
@@ -49,7 +49,7 @@ def random_model(program, scratch, name, model_class, config):
             compare("loss", actual["loss"][0], loss, worst)
     good = all(value < 1e-4 for value in worst.values())
     print("ok  " if good else "FAIL", name, {key: f"{value:.1e}" for key, value in worst.items()}, flush=True)
-    return good
+    return good, {"model": name, "errors": worst}
 
 
 @torch.no_grad()
@@ -74,7 +74,8 @@ def perplexity(program, folder, data, window, characters):
     good = actual["tokens"] == count and abs(actual["perplexity"] / expected - 1) < 1e-3
     print("ok  " if good else "FAIL", f"window {window}: {actual['perplexity']:.4f}, transformers {expected:.4f}, "
           f"{count} tokens", flush=True)
-    return good
+    return good, {"model": pathlib.Path(folder).name, "window": window, "tokens": count, "perplexity": actual["perplexity"],
+                  "transformers": expected}
 
 
 def main():
@@ -85,6 +86,7 @@ def main():
     parser.add_argument("--data")
     parser.add_argument("--windows", default="256,1024")
     parser.add_argument("--characters", type=int, default=60000)
+    common.add_write(parser)
     arguments = parser.parse_args()
     arguments.scratch.mkdir(parents=True, exist_ok=True)
     results = [random_model(arguments.program, arguments.scratch, *kind)
@@ -92,8 +94,11 @@ def main():
     if arguments.model:
         results += [perplexity(arguments.program, arguments.model, arguments.data, int(window), arguments.characters)
                     for window in arguments.windows.split(",")]
-    sys.exit(0 if all(results) else 1)
+    if not all(good for good, _ in results):
+        return 1
+    common.write_found(arguments, [row for _, row in results])
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -69,7 +69,7 @@ Figure data_figure(FigureTask& task, Quantity quantity, const std::string& name)
       bars.values.push_back(measure.mean.*quantity);
       bars.colours.push_back(kernel_colour(measure.kernel.name));
       LinesPanel::Line line;
-      line.name = measure.kernel.label();
+      line.name = kernel_text(measure);
       line.colour = bars.colours.back();
       line.style = LinesPanel::Style::marked;
       for (std::size_t layer = 0; layer < measure.layers.size(); ++layer) {

@@ -78,6 +78,21 @@ TEST(DeviceMemory, OfModelsInUseOrOnAnotherDeviceIsKept) {
   EXPECT_EQ(place("bert-mlm", on_fake_device)->device(), test::fake_device());
 }
 
+TEST(DeviceMemory, IsReleasedWithEveryModelThatIsNotInUse) {
+  const auto store = make_model_store();
+  const RunRequest request = request_of("the cat sat on a mat");
+  Runner runner(default_cache_bytes, store);
+  const auto expected = runner.run_in(on_fake_device, request);
+  const std::weak_ptr<const Model> base = store->base(request.model_folder);
+  const auto used = store->base(test::golden_folder() / "models/bert-mlm");
+  const test::DeviceCounter counter;
+  runner.release();
+  EXPECT_EQ(counter.counts().caches_emptied, 1);
+  EXPECT_TRUE(base.expired());
+  EXPECT_EQ(store->base(test::golden_folder() / "models/bert-mlm"), used);
+  EXPECT_EQ(numbers(*runner.run_in(on_fake_device, request)), numbers(*expected));
+}
+
 TEST(DeviceMemory, ARunThatDoesNotFitIsRefusedAndTheNextOneWorks) {
   const RunRequest request = request_of("the cat sat on a mat");
   Runner runner(0);

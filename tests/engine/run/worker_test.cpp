@@ -158,6 +158,26 @@ TEST(Worker, LanesDoNotStopEachOther) {
   EXPECT_TRUE(all[0].result && all[1].result);
 }
 
+TEST(Worker, ReleasesMemoryOnceNoRequestWaits) {
+  int loaded = 0;
+  ModelSource source{.load =
+                         [&loaded](const std::filesystem::path&) {
+                           ++loaded;
+                           return std::make_shared<const FakeModel>(FakeOptions{});
+                         },
+                     .bundled = [] { return std::vector<AdapterInfo>{}; }};
+  Mailbox mailbox;
+  Worker worker(mailbox.wake(),
+                std::make_unique<Runner>(std::size_t{1} << 20, make_model_store(std::move(source))));
+  worker.submit(numbered(1));
+  worker.release();
+  EXPECT_NE(mailbox.await(worker).front().result, nullptr) << "the request comes first";
+  while (worker.releasing()) std::this_thread::yield();
+  worker.submit(numbered(2));
+  EXPECT_NE(mailbox.await(worker).front().result, nullptr);
+  EXPECT_EQ(loaded, 2) << "again";
+}
+
 TEST(Worker, StaleResultsAreLeftOutOfTheDrain) {
   Mailbox mailbox;
   Gate gate;
