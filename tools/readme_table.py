@@ -14,8 +14,8 @@ def kept_of_classifiers():
     cola = {name: spread_text(row["measures"]["cola"]["matthews"]) for name, row in raw("glue-conversion")["rows"].items()}
     mrpc = raw("glue-mrpc")["rows"]
     loss = paired_difference(*(mrpc[name]["measures"]["mrpc"]["matthews"]["values"] for name in ("softmax", "hedgehog")))
-    return (f"CoLA: Hedgehog {cola['hedgehog']}, T2R {cola['t2r']}; softmax {cola['softmax']}. On MRPC Hedgehog loses "
-            f"{points(loss)} points")
+    return (f"CoLA (± standard deviation): Hedgehog {cola['hedgehog']}, T2R {cola['t2r']}; softmax {cola['softmax']}. On MRPC "
+            f"Hedgehog loses {points(loss)} points (± standard error)")
 
 
 def vision_mean(name, row):
@@ -78,7 +78,7 @@ def results():
            f"{top1('hedgehog')} (best state by these pictures, no control); {top1('softmax')} before"]
     yield ["How fast is Hedgehog at 32,768 tokens (attention alone, 12 heads of 64, float32, two cores, two dates)?",
            speed_of_hedgehog()]
-    yield ["And on an H200 (bfloat16, one run)?",
+    yield ["And on an H200 (bfloat16, one run; [its report](docs/measurements/cuda-nvidia-h200.md))?",
            f"{gpu['flash'] / gpu['hedgehog']:.0f} times as fast as cuDNN's fused softmax attention; Hydra "
            f"{gpu['flash'] / gpu['hydra-cosine']:.0f} times"]
     yield ["How well do logits and hidden states agree with Hugging Face transformers?",

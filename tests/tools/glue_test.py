@@ -106,8 +106,8 @@ class ConversionTest(ToolTest):
         self.program.answer(["evaluate"], {"top1": 0.75, "f1": 0.5, "matthews": 0.4})
         self.program.answer(["evaluate", "elu"], {"top1": 0.75, "f1": 0.5, "matthews": 0.1})
 
-    def run_tool(self, *words):
-        done = self.tool("glue", "conversion", self.glue, self.out, "--model", self.model, "--jobs", "1", *words)
+    def run_tool(self, *words, experiment="conversion"):
+        done = self.tool("glue", experiment, self.glue, self.out, "--model", self.model, "--jobs", "1", *words)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
@@ -128,6 +128,21 @@ class ConversionTest(ToolTest):
         paper = json.loads(glue.PAPERS.read_text())
         table = next(one for work in paper.values() for name, one in work.items() if name.startswith("table 8, CoLA"))
         self.assertIn(f"| elu | 10.0 | 25.0 % | {table['elu']} |", self.run_tool("--kernels", "elu", "--seeds", "0"))
+
+    def test_divergences_keep_their_errors_by_source_of_the_maps_and_by_length(self):
+        self.program.answer(["distill"], {})
+        self.program.answer(["kl"], [{"length": None, "kl": 0.5, "kl_standard_error": 0.25}])
+        self.program.answer(["kl", "8,16"], [{"length": 8, "kl": 0.5, "kl_standard_error": 0.25},
+                                             {"length": 16, "kl": 0.75, "kl_standard_error": None}])
+        words = ["--kernels", "hedgehog,elu", "--seeds", "0,1"]
+        printed = self.run_tool(*words, "--maps", "cola", experiment="kl")
+        self.assertIn("| hedgehog, maps of CoLA | 0.500 ± 0.000 |", printed)
+        rows = self.json("kl")["rows"]
+        self.assertEqual(sorted(rows), ["elu", "hedgehog, maps of CoLA", "hedgehog, own maps"])
+        self.assertEqual(rows["elu"]["kl"]["cola"],
+                         {"mean": 0.5, "deviation": 0, "values": [0.5, 0.5], "standard_errors": [0.25, 0.25]})
+        self.run_tool(*words, "--lengths", "8,16", experiment="lengths")
+        self.assertEqual(self.json("lengths")["rows"]["elu"]["kl"]["cola 16"]["standard_errors"], [None, None])
 
     def test_refuses_another_validation_share(self):
         self.run_tool("--kernels", "elu", "--seeds", "0")
