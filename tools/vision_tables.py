@@ -63,10 +63,12 @@ def layers_with_hydra():
 
 
 def scratch_differences():
-    """A row's top-1 − its control's of the same seed, in points: softmax's with as many heads, or in all layers."""
+    """A row's top-1 − its control's of the same seed, in points: softmax's with as many heads, or in all layers; and
+    AFT-Simple's − Hydra's."""
     heads, places = vision("scratch-heads"), vision("scratch-places")
     controls = [(heads, row, f"softmax:heads={re.search('heads=([0-9]+)', row)[1]}") for row in heads]
     controls += [(places, row, "softmax") for row in places]
+    controls += [(places, "back:6=aft-simple", "back:6=hydra-cosine")]
     return {f"{row} − {control}": [100 * number for number in paired_difference(
         rows[row]["after"], rows[control]["after"]).values()] for rows, row, control in controls if row != control}
 
@@ -85,8 +87,8 @@ def heads_from_random_weights():
     for heads in (1, 8, 64):
         control = rows[f"softmax:heads={heads}"]
         cells = [top1(control)[1]]
-        for kernel in ("linear-cosine:heads={}", "linear-cosine:heads={},norm=row"):
-            row = rows[kernel.format(heads)]
+        for norm in "", ",norm=row" if heads > 1 else "":  # one head has all features
+            row = rows[f"linear-cosine:heads={heads}{norm}"]
             cells += [top1(row)[1], points(paired_difference(row["after"], control["after"]))]
         yield [str(heads), *cells]
 
@@ -95,11 +97,13 @@ def heads_from_random_weights():
 def layers_from_random_weights():
     rows = vision("scratch-places")
     differences = beside_softmax(rows)
-    yield ["layers with `hydra-cosine`", "top-1:", "− softmax's:"]
-    names = {"softmax": "0 of 6", "back:6=hydra-cosine": "all 6"}
+    yield ["layers of six", "top-1:", "− softmax's:"]
+    names = {"softmax": "`softmax` in all", "back:6=hydra-cosine": "`hydra-cosine` in all",
+             "back:6=aft-simple": "`aft-simple` in all"}
     for name, row in rows.items():
         place, _, count = name.partition("=")[0].partition(":")
-        label = names.get(name, f"{count}, {'interleaved' if place == 'interleave' else place}")
+        where = "interleaved" if place == "interleave" else place
+        label = names.get(name, f"`hydra-cosine` in {count}, {where}")
         yield [label, top1(row)[1], "" if name == "softmax" else points(differences[name])]
 
 
