@@ -370,10 +370,11 @@ def agreement_of_decoders():
     """Errors relative to the largest value of a tensor, and perplexities."""
     yield ["model", "compared", "largest difference, or both values"]
     rows = raw("agreement-decoders")["rows"]
-    names = {"gpt2": "GPT-2", "mistral": "Mistral", "qwen2": "Qwen2"}
+    names = {"gpt2": "GPT-2", "llama-linear": "Llama, its rope scaled linearly", "llama3-tied": "Llama 3, tied embeddings",
+             "mistral": "Mistral", "qwen2": "Qwen2"}
     for row in rows:
         if "errors" in row:
-            yield [f"{names.get(row['model'], row['model'].replace('llama', 'Llama'))}, random", ", ".join(row["errors"]),
+            yield [f"{names[row['model']]}, random weights", ", ".join(row["errors"]),
                    short(max(row["errors"].values()))]
         else:
             yield [f"`{row['model']}`", f"perplexity of {row['tokens']:,} tokens in windows of {row['window']:,}",

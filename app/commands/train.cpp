@@ -146,8 +146,7 @@ void add_data(CLI::App& command, TrainOptions& options) {
       .add_option(
           "--data", options.data,
           "gpt2-wt103: text files; lra-text and lra-retrieval: a tab-separated table; deit-b and lra-image: "
-          "a "
-          "folder with a sub-folder of pictures per class; lra-listops and lra-pathfinder make their own")
+          "a folder with a sub-folder of pictures per class; lra-listops and lra-pathfinder make their own")
       ->delimiter(',')
       ->group(group);
   command.add_option("--validation", options.validation, "the same, held out (default: a share of the data)")

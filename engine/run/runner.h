@@ -38,9 +38,8 @@ public:
   std::shared_ptr<const RunResult> run_in(const Placement& placement, const RunRequest& request,
                                           std::stop_token stop = {}, const RunProgress& progress = {});
 
-  // Drops the hidden states and inputs that it keeps, and the store's models that nothing else holds, on all
-  // devices, and returns what was freed to the system. The next run loads and computes what it needs
-  // again.
+  // Drops the hidden states and inputs that it keeps, and the store's models that nothing else holds, and
+  // returns what was freed to the system. The next run loads and computes what it needs again.
   void release();
 
 private:

@@ -33,7 +33,8 @@ struct Worker::State {
   std::deque<Waiting> waiting; // at most one of each lane, oldest first
   std::map<int, std::uint64_t> newest;
   std::optional<Running> running;
-  bool releases = false; // once nothing waits
+  bool release_wanted = false; // once nothing waits
+  bool releasing = false;
   std::vector<WorkerDelivery> deliveries;
   std::map<int, float> progress;
   std::shared_ptr<const DeviceList> devices;
@@ -42,6 +43,7 @@ struct Worker::State {
 
   bool stale(const WorkerDelivery& delivery) const { return delivery.generation < newest.at(delivery.lane); }
   void loop(const std::stop_token& stopping);
+  void release_memory();
   WorkerDelivery run_one(const Waiting& job, const std::stop_token& stop, bool& cancelled);
 };
 
@@ -66,6 +68,14 @@ WorkerDelivery Worker::State::run_one(const Waiting& job, const std::stop_token&
   return delivery;
 }
 
+// A device that has failed has nothing to release; the next run says why.
+void Worker::State::release_memory() {
+  try {
+    runner->release();
+  } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): see above
+  }
+}
+
 void Worker::State::loop(const std::stop_token& stopping) {
   auto found = std::make_shared<const DeviceList>(list_devices());
   std::unique_lock lock(mutex);
@@ -73,13 +83,15 @@ void Worker::State::loop(const std::stop_token& stopping) {
   lock.unlock();
   if (wake) wake();
   lock.lock();
-  const auto has_work = [this] { return !waiting.empty() || releases; };
+  const auto has_work = [this] { return !waiting.empty() || release_wanted; };
   while (arrived.wait(lock, stopping, has_work), !stopping.stop_requested()) {
     if (waiting.empty()) {
+      release_wanted = false;
+      releasing = true;
       lock.unlock();
-      runner->release();
+      release_memory();
       lock.lock();
-      releases = false;
+      releasing = false;
       continue;
     }
     const Waiting job = std::move(waiting.front());
@@ -144,14 +156,14 @@ void Worker::cancel(int lane) {
 void Worker::release() {
   {
     const std::scoped_lock lock(state_->mutex);
-    state_->releases = true;
+    state_->release_wanted = true;
   }
   state_->arrived.notify_one();
 }
 
 bool Worker::releasing() const {
   const std::scoped_lock lock(state_->mutex);
-  return state_->releases;
+  return state_->release_wanted || state_->releasing;
 }
 
 std::vector<WorkerDelivery> Worker::drain() {

@@ -35,4 +35,6 @@ std::shared_ptr<const RunResult> Runner::run(const RunRequest& request, std::sto
   return result;
 }
 
+void Runner::release() { std::this_thread::yield(); }
+
 } // namespace hydrascope

@@ -28,6 +28,7 @@ TEST(WorkerThreads, EveryLaneEndsWithItsNewest) {
     threads.emplace_back([&worker, lane] {
       for (std::uint64_t generation = 1; generation <= newest; ++generation) {
         worker.submit(numbered(generation), lane);
+        if (generation % 10 == 0) worker.release();
         const float progress = worker.progress(lane);
         const auto devices = worker.devices();
         EXPECT_TRUE(devices == nullptr || devices->accelerators.front().name == "cuda:0");
@@ -46,6 +47,7 @@ TEST(WorkerThreads, EveryLaneEndsWithItsNewest) {
     }
   }
   threads.clear();
+  while (worker.releasing()) std::this_thread::yield();
   for (int lane = 0; lane < lanes; ++lane) EXPECT_FALSE(worker.busy(lane));
   ASSERT_NE(worker.devices(), nullptr); // found before the first run
   EXPECT_EQ(worker.devices()->accelerators.size(), 1U);

@@ -98,7 +98,7 @@ class DecoderTest(ToolTest):
         printed = self.run_tool("image", self.folder, self.out, "--kernels", "elu")
         self.assertEqual(self.means("image"), {"last_accuracy": 0.25, "constant_answer": 0.125})
         self.assertNotIn("0.5", printed)
-        self.assertEqual(sorted(folder.name for folder in (self.out / "ten-classes").iterdir()),
+        self.assertEqual(sorted(folder.name for folder in (self.out / "train-10-classes").iterdir()),
                          [f"n{number:02}" for number in range(10)])
         self.program.answer(["train"], outcome | {"test_accuracy": 0.375, "test_constant_answer": 0.0625})
         self.run_tool("listops", "-", self.out, "--kernels", "elu")
@@ -158,7 +158,8 @@ class VisionTest(ToolTest):
             for name in "c", "a", "b":
                 (self.folder / part / name).mkdir(parents=True)
         self.program.answer(["train"], {"constant_answer": 0.25, "last_accuracy": 0.5, "accuracy": 0.75})
-        done = self.run_tool("scratch-places", "--classes", "2", "--epochs", "3")
+        done = self.tool("vision-experiments", "scratch-places", self.folder, self.out, "--seeds", "1", "--classes", "2",
+                         "--epochs", "3", HYDRASCOPE_PROCESSES="2")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("| `interleave:4=hydra-cosine` | 25.00 % | 50.00 % |", done.stdout)
         rows = self.json("scratch-places")["rows"]

@@ -46,6 +46,23 @@ void cancelled_by_the_user(ImGuiTestContext* context) {
   start_over(context);
 }
 
+void goes_on_after_memory_is_freed(ImGuiTestContext* context) {
+  start_over(context);
+  const std::string before = results().any()->predictions.front().label;
+  IM_CHECK(application().run("model.free_memory"));
+  context->Yield();
+  for (int frame = 0; application().freeing_memory() && frame < 10'000; ++frame) context->Yield();
+  IM_CHECK(!application().freeing_memory());
+  IM_CHECK(!results().stale); // what is shown stays
+  IM_CHECK_STR_EQ(results().any()->predictions.front().label.c_str(), before.c_str());
+  apply_preset(editor(), Strategy::back, 2, {.name = "hydra-cosine", .parameters = {}});
+  settle(context);
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  IM_CHECK_EQ(results().any()->schedule.layers.back().name, "hydra-cosine");
+  IM_CHECK_STR_EQ(results().any()->predictions.front().label.c_str(), before.c_str());
+  start_over(context);
+}
+
 void made_pointless_by_undo(ImGuiTestContext* context) {
   start_over(context);
   const std::uint64_t before = results().any()->generation;
@@ -213,6 +230,7 @@ void register_run_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "runs", "cancelled_by_the_user")->TestFunc = cancelled_by_the_user;
   IM_REGISTER_TEST(engine, "runs", "the_map_is_drawn_before_the_rest_runs")->TestFunc =
       the_map_is_drawn_before_the_rest_runs;
+  IM_REGISTER_TEST(engine, "runs", "goes_on_after_memory_is_freed")->TestFunc = goes_on_after_memory_is_freed;
   IM_REGISTER_TEST(engine, "runs", "memory_is_told_beforehand")->TestFunc = memory_is_told_beforehand;
   IM_REGISTER_TEST(engine, "runs", "what_is_shown_is_not_forgotten")->TestFunc =
       what_is_shown_is_not_forgotten;

@@ -99,6 +99,13 @@ void FinetuneTask::visit_held_out(const std::int64_t count, const ItemLength& le
   }
 }
 
+std::string FinetuneTask::schedule_text() const {
+  const Schedule& schedule = prepared_.schedule;
+  const bool uniform = std::ranges::all_of(
+      schedule.layers, [&](const KernelSpec& kernel) { return kernel == schedule.layers.front(); });
+  return uniform ? schedule.summary() : written_text(schedule).layers.front();
+}
+
 std::string FinetuneTask::low_rank_text() const {
   if (!request_.low_rank) return "";
   return fmt::format(" by updates of rank {}, alpha {}", request_.low_rank->rank, request_.low_rank->alpha);

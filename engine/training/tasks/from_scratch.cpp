@@ -165,10 +165,12 @@ void set_up(const ScratchRequest& request, const fs::path& folder, FinetuneReque
   own.whole_model = true;
   own.warmup = request.warmup;
   own.weight_decay = request.weight_decay;
-  // The benchmark of the others changes no picture and smooths no label.
-  const bool augmented = request.task == ScratchTask::patches;
-  own.copies = augmented ? 0 : 1;
-  own.label_smoothing = augmented ? own.label_smoothing : 0;
+  if (request.task == ScratchTask::patches) {
+    own.copies = 0; // a new augmented version in each step
+    return;
+  }
+  own.copies = 1;
+  own.label_smoothing = 0;
 }
 
 void check(const ScratchRequest& request) {
@@ -186,6 +188,7 @@ void check(const ScratchRequest& request) {
           "--sequences", "must be 1 or more of each kind");
   require(request.weight_decay >= 0, "--weight-decay", "must not be below 0");
   require(request.warmup >= 0 && request.warmup <= 1, "--warmup", "must lie between 0 and 1");
+  parse_schedule(request.schedule, request.layers);
   if (request.settings.output.empty()) throw UsageError("--output", "is missing", "name the model's folder");
   if (fs::exists(request.settings.output))
     throw UsageError("--output " + request.settings.output.string(), "exists already",

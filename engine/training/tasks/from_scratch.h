@@ -23,7 +23,7 @@ enum class ScratchTask {
   bytes,      // BERT's on the bytes of a labelled table
   byte_pairs, // the same on pairs of texts
   pixels,     // ViT's on grey pictures, a pixel a token
-  patches,    // the same on colour pictures in patches, augmented by DeiT's recipe (Touvron et al. 2021)
+  patches,    // the same on colour pictures in patches, with random crops, mirroring and colours
   pathfinder  // the same on generated pictures of two dots and dashed paths: are the dots connected?
 };
 

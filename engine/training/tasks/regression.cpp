@@ -73,10 +73,10 @@ public:
   std::string configuration() const override {
     return fmt::format(
         "regression of {} over {}, {}, {}{}, {}, {} + {} texts, {} epochs, batch {} in {} parts, seed {}, {}",
-        prepared_.model->info().name, prepared_.base.substr(0, 12), prepared_.schedule.summary(),
-        text_of(parts_), low_rank_text(), data_->configuration(), data_->items(Part::training),
-        data_->items(Part::held_out), settings_.epochs, settings_.batch, settings_.accumulate,
-        settings_.execution.seed, Placement{.dtype = products_}.dtype_name());
+        prepared_.model->info().name, prepared_.base.substr(0, 12), schedule_text(), text_of(parts_),
+        low_rank_text(), data_->configuration(), data_->items(Part::training), data_->items(Part::held_out),
+        settings_.epochs, settings_.batch, settings_.accumulate, settings_.execution.seed,
+        Placement{.dtype = products_}.dtype_name());
   }
 
   at::Tensor loss(const std::int64_t step, const Gradients& gradients) override {

@@ -190,8 +190,18 @@ TEST(FromScratch, PatchesAreTrainedWithTheKernelsOfASchedule) {
   const auto model = load_model(outcome.folder);
   EXPECT_EQ(model->info().patch_size, 4);
   EXPECT_GT(evaluated(request, request.data.front()).top1, 0.6) << "a third by chance";
-  request.patch = 3;
+  const auto store = make_model_store();
+  const auto adapters_with = [&](const std::vector<std::string>& replace) {
+    const Schedule schedule = parse_schedule(ScheduleText{.replace = replace}, 2);
+    return store->apply(outcome.folder, {}, schedule, {}).adapters;
+  };
+  EXPECT_THAT(adapters_with(request.schedule.replace), SizeIs(1));
+  EXPECT_THAT(adapters_with({"back:1=hedgehog"}), SizeIs(0)) << "trained in another layer";
   request.settings.output = folder / "other";
+  request.schedule.replace = {"front:3=hedgehog"};
+  EXPECT_THAT([&] { train_from_scratch(request); }, ThrowsMessage<UsageError>(HasSubstr("front:3")));
+  request.schedule.replace = {};
+  request.patch = 3;
   EXPECT_THAT([&] { train_from_scratch(request); }, ThrowsMessage<UsageError>(HasSubstr("--patch-size")));
 }
 
