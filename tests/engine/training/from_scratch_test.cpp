@@ -16,6 +16,8 @@
 #include "engine/base/error.h"
 #include "engine/measure/perplexity.h"
 #include "engine/models/transformer/model.h"
+#include "engine/run/model_store.h"
+#include "engine/run/placement.h"
 #include "engine/training/data/pathfinder.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/tasks/evaluate.h"
@@ -199,7 +201,7 @@ TEST(FromScratch, PatchesAreTrainedWithTheKernelsOfASchedule) {
   EXPECT_THAT(adapters_with({"back:1=hedgehog"}), SizeIs(0)) << "trained in another layer";
   request.settings.output = folder / "other";
   request.schedule.replace = {"front:3=hedgehog"};
-  EXPECT_THAT([&] { train_from_scratch(request); }, ThrowsMessage<UsageError>(HasSubstr("front:3")));
+  EXPECT_THAT([&] { train_from_scratch(request); }, ThrowsMessage<UsageError>(HasSubstr("3 layers cannot be replaced")));
   request.schedule.replace = {};
   request.patch = 3;
   EXPECT_THAT([&] { train_from_scratch(request); }, ThrowsMessage<UsageError>(HasSubstr("--patch-size")));
