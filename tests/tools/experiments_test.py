@@ -171,7 +171,7 @@ class VisionTest(ToolTest):
                       self.json("scratch-places")["commands"]["scratch-places-back-2-hydra-cosine-seed1-training"])
         self.run_tool("scratch-heads", "--classes", "2", "--rows", "heads=64")
         self.assertEqual(list(self.json("scratch-heads")["rows"]),
-                         ["softmax:heads=64", "linear-cosine:heads=64", "linear-cosine:heads=64,norm=row"])
+                         ["linear-cosine:heads=64", "linear-cosine:heads=64,norm=row"])
         self.assertIn("printed by another command", self.run_tool("scratch-places", "--epochs", "4").stderr)
 
     def test_refuses_another_number_of_pictures_or_another_tail(self):
