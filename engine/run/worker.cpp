@@ -43,7 +43,7 @@ struct Worker::State {
 
   bool stale(const WorkerDelivery& delivery) const { return delivery.generation < newest.at(delivery.lane); }
   void loop(const std::stop_token& stopping);
-  void release_memory();
+  void release_memory() const;
   WorkerDelivery run_one(const Waiting& job, const std::stop_token& stop, bool& cancelled);
 };
 
@@ -69,7 +69,7 @@ WorkerDelivery Worker::State::run_one(const Waiting& job, const std::stop_token&
 }
 
 // A device that has failed has nothing to release; the next run says why.
-void Worker::State::release_memory() {
+void Worker::State::release_memory() const {
   try {
     runner->release();
   } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): see above

@@ -201,7 +201,8 @@ TEST(FromScratch, PatchesAreTrainedWithTheKernelsOfASchedule) {
   EXPECT_THAT(adapters_with({"back:1=hedgehog"}), SizeIs(0)) << "trained in another layer";
   request.settings.output = folder / "other";
   request.schedule.replace = {"front:3=hedgehog"};
-  EXPECT_THAT([&] { train_from_scratch(request); }, ThrowsMessage<UsageError>(HasSubstr("3 layers cannot be replaced")));
+  EXPECT_THAT([&] { train_from_scratch(request); },
+              ThrowsMessage<UsageError>(HasSubstr("3 layers cannot be replaced")));
   request.schedule.replace = {};
   request.patch = 3;
   EXPECT_THAT([&] { train_from_scratch(request); }, ThrowsMessage<UsageError>(HasSubstr("--patch-size")));
