@@ -6,6 +6,9 @@ from experiment import paired_difference, spread, spread_text
 from table_registry import PAPERS, percent, points, raw, table, with_error
 
 
+HYDRA = "Bolya et al. 2022, Hydra Attention"
+
+
 @table("curves", derived=lambda: raw("curves-softmax")["curves_differences"])
 def deletion_and_insertion():
     output = raw("curves-softmax")
@@ -82,8 +85,13 @@ def error_of_share(share, count):
     return 100 * (share * (1 - share) / count) ** 0.5
 
 
-@table("scratch-heads", derived=lambda: [scratch_differences(), error_of_share(
-    statistics.fmean(vision("scratch-heads")["softmax:heads=1"]["after"]), 1000)])
+def errors_of_scratch():
+    """In points, of the share of 1,000 pictures, and of the difference of two as if they were independent."""
+    error = error_of_share(statistics.fmean(vision("scratch-places")["softmax"]["after"]), 1000)
+    return [error, 2**0.5 * error]
+
+
+@table("scratch-heads", derived=lambda: [scratch_differences(), errors_of_scratch()])
 def heads_from_random_weights():
     rows = vision("scratch-heads")
     yield ["heads", "`softmax`:", "`linear-cosine`, norms within a head:", "− softmax's:",
@@ -97,7 +105,13 @@ def heads_from_random_weights():
         yield [str(heads), *cells]
 
 
-@table("scratch-places", derived=scratch_differences)
+def numbers_of_places():
+    paper = PAPERS[HYDRA]
+    top1 = paper["table 5, DeiT-B on ImageNet, top-1 with hydra in 12 layers"]
+    return [scratch_differences(), top1["hydra-cosine"] - top1["aft-simple"]]
+
+
+@table("scratch-places", derived=numbers_of_places)
 def layers_from_random_weights():
     rows = vision("scratch-places")
     differences = beside_softmax(rows)
@@ -114,7 +128,7 @@ def layers_from_random_weights():
 @table("hydra-kernels", derived=lambda: gaps("kernels", lambda row: row.partition("=")[0] + "=softmax"))
 def kernels_of_hydra():
     rows, counts = vision("kernels"), {2: "last two layers", 4: "last four", 12: "all"}
-    paper = PAPERS["Bolya et al. 2022, Hydra Attention"]["table 5, DeiT-B on ImageNet, top-1 with hydra in 12 layers"]
+    paper = PAPERS[HYDRA]["table 5, DeiT-B on ImageNet, top-1 with hydra in 12 layers"]
     yield ["kernel", *(head for name in counts.values() for head in (f"{name}, before:", "after:")),
            "paper, DeiT-B, all:"]
     kernels = [row.removeprefix("back:2=") for row in rows if row.startswith("back:2=")]
