@@ -330,6 +330,18 @@ def kl_in_classifiers():
         yield [f"`{kernel}`{name.removeprefix(kernel)}", *(spread_text(rows[name]["kl"][task], 3, 1) for task in tasks)]
 
 
+@table("glue-lengths")
+def kl_in_classifiers_at_lengths():
+    tasks, lengths = {"cola": "CoLA", "sst2": "SST-2"}, (256, 1024)
+    yield ["kernel", *(f"{name}, {length:,}:" for name in tasks.values() for length in lengths)]
+    rows = raw("glue-lengths")["rows"]
+    for name in sorted(rows, key=lambda name: rows[name]["kl"]["cola 256"]["mean"]):
+        kernel = re.split("[ ,]", name)[0]
+        cells = [rows[name]["kl"][f"{task} {length}"] for task in tasks for length in lengths]
+        yield [f"`{kernel}`{name.removeprefix(kernel)}",
+               *(kl_text({"kl": cell["mean"], "kl_standard_error": cell["standard_errors"][0]}) for cell in cells)]
+
+
 # ---- recall ----
 
 def recalled():
