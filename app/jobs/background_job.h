@@ -54,6 +54,11 @@ public:
   }
   bool done() const { return done_; } // check before take(): otherwise the last results may be missed
   void stop() { thread_.request_stop(); }
+  // Stops it without a wake-up at its end, which nobody waits for.
+  void retire() {
+    retired_ = true;
+    stop();
+  }
   void wait() { thread_.join(); } // for the end of the work; not within a frame
 
   // ---- For the work
@@ -84,12 +89,12 @@ private:
       problem_ = error.what();
     }
     done_ = true;
-    if (wake_) wake_();
+    if (wake_ && !retired_) wake_();
   }
 
   Work work_;
   std::function<void()> wake_;
-  std::atomic<bool> done_ = false;
+  std::atomic<bool> done_ = false, retired_ = false;
   std::mutex mutex_; // guards the following
   std::condition_variable_any changed_;
   bool paused_ = false, waits_ = false;
@@ -112,7 +117,7 @@ public:
   void retire() {
     std::erase_if(retired_, [](const auto& job) { return job->done(); });
     if (!job_) return;
-    job_->stop();
+    job_->retire();
     retired_.push_back(std::move(job_));
   }
   void finish() { job_.reset(); } // of a job that is done
