@@ -320,14 +320,18 @@ def converted_with_performer():
                points(difference), f"{spread_text(recovered, 0)} %"]
 
 
+def with_kernel_as_code(row):
+    kernel = re.split("[ ,]", row)[0]
+    return f"`{kernel}`{row.removeprefix(kernel)}"
+
+
 @table("glue-kl")
 def kl_in_classifiers():
     tasks = {"cola": "CoLA", "mrpc": "MRPC", "sst2": "SST-2"}
     yield ["kernel", *(name + ":" for name in tasks.values())]
     rows = raw("glue-kl")["rows"]
     for name in sorted(rows, key=lambda name: rows[name]["kl"]["mrpc"]["mean"]):
-        kernel = re.split("[ ,]", name)[0]
-        yield [f"`{kernel}`{name.removeprefix(kernel)}", *(spread_text(rows[name]["kl"][task], 3, 1) for task in tasks)]
+        yield [with_kernel_as_code(name), *(spread_text(rows[name]["kl"][task], 3, 1) for task in tasks)]
 
 
 def most_growth_with_length():
@@ -341,9 +345,8 @@ def kl_in_classifiers_at_lengths():
     yield ["kernel", *(f"{name}, {length:,}:" for name in tasks.values() for length in lengths)]
     rows = raw("glue-lengths")["rows"]
     for name in sorted(rows, key=lambda name: rows[name]["kl"]["cola 256"]["mean"]):
-        kernel = re.split("[ ,]", name)[0]
         cells = [rows[name]["kl"][f"{task} {length}"] for task in tasks for length in lengths]
-        yield [f"`{kernel}`{name.removeprefix(kernel)}",
+        yield [with_kernel_as_code(name),
                *(kl_text({"kl": cell["mean"], "kl_standard_error": cell["standard_errors"][0]}) for cell in cells)]
 
 

@@ -5,8 +5,7 @@ import statistics
 from experiment import paired_difference, spread, spread_text
 from table_registry import PAPERS, percent, points, raw, table, with_error
 
-
-HYDRA = "Bolya et al. 2022, Hydra Attention"
+TABLE_5 = PAPERS["Bolya et al. 2022, Hydra Attention"]["table 5, DeiT-B on ImageNet, top-1 with hydra in 12 layers"]
 
 
 @table("curves", derived=lambda: raw("curves-softmax")["curves_differences"])
@@ -40,13 +39,19 @@ def gaps(name, control_of):
             | {f"{row} − before": 100 * (after[row] - rows[row]["before"]) for row in map(control_of, rows)})
 
 
-def error_of_reported():
-    """In points, of the share of 5,000 pictures, and of the difference of two such as if they were independent."""
-    error = error_of_share(statistics.fmean(vision("heads")["softmax:heads=6"]["after"]), 5000)
+def error_of_share(share, count):
+    """The standard error of a share of so many pictures, in points."""
+    return 100 * (share * (1 - share) / count) ** 0.5
+
+
+def errors_of_row(row, count):
+    """In points: the standard error of a row's mean top-1 on so many pictures, and at most of the difference of two rows."""
+    error = error_of_share(statistics.fmean(row["after"]), count)
     return [error, 2**0.5 * error]
 
 
-@table("heads", derived=lambda: [gaps("heads", lambda row: "softmax:heads=6"), error_of_reported()])
+@table("heads", derived=lambda: [gaps("heads", lambda row: "softmax:heads=6"),
+                                 errors_of_row(vision("heads")["softmax:heads=6"], 5000)])
 def heads_of_the_last_layers():
     rows = vision("heads")
     yield ["heads", "`softmax`:", "`linear-cosine`, norms within a head:", "`linear-cosine`, norms over all features:"]
@@ -80,18 +85,7 @@ def scratch_differences():
         rows[row]["after"], rows[control]["after"]).values()] for rows, row, control in controls if row != control}
 
 
-def error_of_share(share, count):
-    """The standard error of a share of so many pictures, in points."""
-    return 100 * (share * (1 - share) / count) ** 0.5
-
-
-def errors_of_scratch():
-    """In points, of the share of 1,000 pictures, and of the difference of two as if they were independent."""
-    error = error_of_share(statistics.fmean(vision("scratch-places")["softmax"]["after"]), 1000)
-    return [error, 2**0.5 * error]
-
-
-@table("scratch-heads", derived=lambda: [scratch_differences(), errors_of_scratch()])
+@table("scratch-heads", derived=lambda: [scratch_differences(), errors_of_row(vision("scratch-places")["softmax"], 1000)])
 def heads_from_random_weights():
     rows = vision("scratch-heads")
     yield ["heads", "`softmax`:", "`linear-cosine`, norms within a head:", "− softmax's:",
@@ -105,13 +99,7 @@ def heads_from_random_weights():
         yield [str(heads), *cells]
 
 
-def numbers_of_places():
-    paper = PAPERS[HYDRA]
-    top1 = paper["table 5, DeiT-B on ImageNet, top-1 with hydra in 12 layers"]
-    return [scratch_differences(), top1["hydra-cosine"] - top1["aft-simple"]]
-
-
-@table("scratch-places", derived=numbers_of_places)
+@table("scratch-places", derived=lambda: [scratch_differences(), TABLE_5["hydra-cosine"] - TABLE_5["aft-simple"]])
 def layers_from_random_weights():
     rows = vision("scratch-places")
     differences = beside_softmax(rows)
@@ -128,13 +116,12 @@ def layers_from_random_weights():
 @table("hydra-kernels", derived=lambda: gaps("kernels", lambda row: row.partition("=")[0] + "=softmax"))
 def kernels_of_hydra():
     rows, counts = vision("kernels"), {2: "last two layers", 4: "last four", 12: "all"}
-    paper = PAPERS[HYDRA]["table 5, DeiT-B on ImageNet, top-1 with hydra in 12 layers"]
     yield ["kernel", *(head for name in counts.values() for head in (f"{name}, before:", "after:")),
            "paper, DeiT-B, all:"]
     kernels = [row.removeprefix("back:2=") for row in rows if row.startswith("back:2=")]
     for kernel in sorted(kernels, key=lambda kernel: -statistics.fmean(rows[f"back:2={kernel}"]["after"])):
         yield [f"`{kernel}`", *(cell for count in counts for cell in top1(rows[f"back:{count}={kernel}"])),
-               f"{paper[kernel]:.1f} %" if kernel in paper else ""]
+               f"{TABLE_5[kernel]:.1f} %" if kernel in TABLE_5 else ""]
 
 
 def beside_softmax(rows):
@@ -171,9 +158,8 @@ def numbers_of_bundled():
     lost = {kernel: 100 * (before - after) for kernel, (before, after) in shares.items()}
     errors = [error_of_share(share, raw("image-softmax-252")["items"]) for pair in shares.values() for share in pair]
     whole = raw("image-softmax")
-    of_whole = error_of_share(whole["top1"], whole["items"])
-    return [lost, lost["hydra-cosine"] - lost["softmax"], sum(error**2 for error in errors) ** 0.5, of_whole,
-            2**0.5 * of_whole]
+    return [lost, lost["hydra-cosine"] - lost["softmax"], sum(error**2 for error in errors) ** 0.5,
+            errors_of_row({"after": [whole["top1"]]}, whole["items"])]
 
 
 @table("image", also=[f"image-{kernel}-{which}" for kernel in ("softmax", "hydra-cosine") for which in ("1000", "252")],

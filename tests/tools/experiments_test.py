@@ -163,8 +163,8 @@ class VisionTest(ToolTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("| `interleave:4=hydra-cosine` | 25.00 % | 50.00 % |", done.stdout)
         rows = self.json("scratch-places")["rows"]
-        self.assertEqual(list(rows), ["softmax", *(f"{place}:{count}=hydra-cosine" for count in (2, 4)
-                                                   for place in ("front", "back", "interleave")), "back:6=hydra-cosine", "back:6=aft-simple"])
+        some = [f"{place}:{count}=hydra-cosine" for count in (2, 4) for place in ("front", "back", "interleave")]
+        self.assertEqual(list(rows), ["softmax", *some, "back:6=hydra-cosine", "back:6=aft-simple"])
         for part in "train", "val":
             self.assertEqual(sorted(link.name for link in (self.out / f"{part}-2-classes").iterdir()), ["a", "b"])
         self.assertIn("--replace back:2=hydra-cosine --data train-2-classes --validation val-2-classes",
