@@ -54,7 +54,7 @@ public:
   }
   bool done() const { return done_; } // check before take(): otherwise the last results may be missed
   void stop() { thread_.request_stop(); }
-  // Stops it without a wake-up at its end, which nobody waits for.
+  // Stops it. Its end does not wake the frame loop, since nothing of it is shown.
   void retire() {
     retired_ = true;
     stop();

@@ -41,7 +41,7 @@ public:
   void run_again();
   // Models and hidden states are dropped once nothing runs; what is shown stays.
   void free_memory() { worker_->release(); }
-  bool freeing() const { return worker_->releasing(); }
+  bool freeing_memory() const { return worker_->releasing(); }
   // What was delivered is requested again at the next update().
   void drop_results();
   // Once everything that is requested has been delivered, the sides that are shown run so many plain passes

@@ -123,7 +123,8 @@ void Application::start(const WindowOptions& options) {
 bool Application::running() const { return !quit_ && !display_->close_requested(); }
 
 bool Application::settled() const {
-  return coordinator_->settled() && !jobs_->maps.running() && !jobs_->writing.running() && redraw_ == 0;
+  return coordinator_->settled() && !coordinator_->freeing_memory() && !jobs_->maps.running() &&
+         !jobs_->writing.running() && redraw_ == 0;
 }
 
 bool Application::wait(double seconds) {

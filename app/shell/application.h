@@ -53,9 +53,8 @@ public:
   bool exporting() const { return exports_->busy(); }
   const EverythingExport& everything() const { return *everything_; }
   bool saving() const { return sessions_->busy(); }
-  // Whether every visible panel has its results, or an error.
+  // Whether every visible panel has its results, or an error, and no memory is being freed.
   bool settled() const;
-  bool freeing_memory() const { return coordinator_->freeing(); } // as "model.free_memory" has asked for
 
   Editor& editor() { return *editor_; }
   const Coordinator& coordinator() const { return *coordinator_; }

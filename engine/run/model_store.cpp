@@ -220,19 +220,10 @@ std::shared_ptr<const Model> ModelStore::base(const std::filesystem::path& folde
   return state_->bases.get(folder.string(), [&] { return state_->source.load(folder); });
 }
 
-void ModelStore::release_placed(const std::string& device) {
+void ModelStore::release_unused(const std::optional<std::string>& device) {
   const std::set<const Model*> unused = state_->unused();
   const auto is_unwanted = [&](const std::shared_ptr<const Model>& model) {
-    return unused.contains(model.get()) && model->device().str() == device;
-  };
-  state_->applied.drop([&](const AppliedModel& applied) { return is_unwanted(applied.model); });
-  state_->placed_bases.drop(is_unwanted);
-}
-
-void ModelStore::release_unused() {
-  const std::set<const Model*> unused = state_->unused();
-  const auto is_unwanted = [&](const std::shared_ptr<const Model>& model) {
-    return unused.contains(model.get());
+    return unused.contains(model.get()) && (!device || model->device().str() == *device);
   };
   state_->applied.drop([&](const AppliedModel& applied) { return is_unwanted(applied.model); });
   state_->placed_bases.drop(is_unwanted);

@@ -81,11 +81,9 @@ public:
                      const Schedule& schedule, const Placement& placement,
                      AutomaticAdapters automatic = AutomaticAdapters::all);
 
-  // Drops the models that apply() has placed on this device (AppliedModel::device) and that only the store
-  // still holds, so that their memory can be given back. The next apply() places them again.
-  void release_placed(const std::string& device);
-  // The same on every device, and of the models that base() loaded.
-  void release_unused();
+  // Drops the models that only the store still holds, on this device (AppliedModel::device) or, without one,
+  // on all, so that their memory can be given back. They are loaded and placed again when they are requested.
+  void release_unused(const std::optional<std::string>& device = {});
 
   // Adapters, bundled or in the model's folder, that were trained on this model or on another of these.
   std::shared_ptr<const std::vector<AdapterInfo>> available(const std::filesystem::path& folder);

@@ -307,7 +307,7 @@ std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, cons
     } catch (const c10::OutOfMemoryError&) { // of an accelerator: the CPU's allocator throws others
       state_->cache(placement).clear();
       state_->caches.clear();
-      state_->models->release_placed(placement.device_name());
+      state_->models->release_unused(placement.device_name());
       release_cached_memory(placement.device);
       return attempt(placement, request, std::move(stop), progress);
     }

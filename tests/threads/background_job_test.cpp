@@ -1,6 +1,7 @@
 // Background jobs under ThreadSanitizer.
 #include "app/jobs/background_job.h"
 
+#include <memory>
 #include <numeric>
 #include <semaphore>
 #include <stdexcept>
@@ -52,9 +53,9 @@ TEST(BackgroundJob, TellsWhatEndedItAndNotThatItWasCancelled) {
   EXPECT_EQ(problem_of([](auto&, const auto&) { throw Cancelled(); }), "");
 }
 
-TEST(JobSlot, ARetiredJobIsStoppedEvenWhilePausedAndPublishesNothingMore) {
-  JobSlot<int> slot;
-  std::atomic<int> stopped = 0;
+TEST(JobSlot, ARetiredJobIsStoppedEvenWhilePausedPublishesNothingMoreAndWakesNobody) {
+  std::atomic<int> stopped = 0, woken = 0;
+  auto slot = std::make_unique<JobSlot<int>>();
   const auto work = [&](BackgroundJob<int>& self, const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       self.publish(1);
@@ -63,13 +64,15 @@ TEST(JobSlot, ARetiredJobIsStoppedEvenWhilePausedAndPublishesNothingMore) {
     ++stopped;
   };
   for (int round = 0; round < 20; ++round) {
-    slot.start(work, {});
-    slot.job()->pause(round % 2 == 0);
-    EXPECT_FALSE(slot.job()->done());
+    slot->start(work, [&] { ++woken; });
+    slot->job()->pause(round % 2 == 0);
+    EXPECT_FALSE(slot->job()->done());
   }
-  slot.retire();
-  EXPECT_EQ(slot.job(), nullptr);
+  slot->retire();
+  EXPECT_EQ(slot->job(), nullptr);
   while (stopped < 20) std::this_thread::yield();
+  slot.reset(); // joins them
+  EXPECT_EQ(woken, 0);
 }
 
 } // namespace

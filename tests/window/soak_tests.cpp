@@ -133,9 +133,7 @@ double megabytes_at_rest(ImGuiTestContext* context) {
   settle(context);
   start_over(context);
   IM_CHECK_RETV(application().run("model.free_memory"), 0);
-  context->Yield();
-  for (int frame = 0; application().freeing_memory() && frame < 10'000; ++frame) context->Yield();
-  IM_CHECK_RETV(!application().freeing_memory(), 0);
+  settle(context);
   return megabytes_in_use();
 }
 

@@ -165,12 +165,9 @@ void set_up(const ScratchRequest& request, const fs::path& folder, FinetuneReque
   own.whole_model = true;
   own.warmup = request.warmup;
   own.weight_decay = request.weight_decay;
-  if (request.task == ScratchTask::patches) {
-    own.copies = 0; // a new augmented version in each step
-    return;
-  }
-  own.copies = 1;
-  own.label_smoothing = 0;
+  const bool augmented = request.task == ScratchTask::patches;
+  own.copies = augmented ? 0 : 1; // 0: a new version in each step
+  if (!augmented) own.label_smoothing = 0;
 }
 
 void check(const ScratchRequest& request) {
@@ -197,8 +194,8 @@ void check(const ScratchRequest& request) {
 }
 
 // The kernels' trained parameters as an adapter of the new model; an empty path if they have none.
-fs::path write_kernel(const ScratchRequest& request, const fs::path& folder, const FinetuneTask& task,
-                      const TrainingOutcome& outcome, const std::string& hash_of_data) {
+fs::path write_kernels(const ScratchRequest& request, const fs::path& folder, const FinetuneTask& task,
+                       const TrainingOutcome& outcome, const std::string& hash_of_data) {
   NamedTensors maps;
   for (const auto& [name, value] : task.leaves())
     if (name.starts_with("kernel.")) maps[name] = value;
@@ -206,9 +203,8 @@ fs::path write_kernel(const ScratchRequest& request, const fs::path& folder, con
   AdapterRecord record;
   record.role = "schedule";
   record.base = sha256_of_file(folder / "model.safetensors");
-  const Schedule schedule = parse_schedule(request.schedule, request.layers);
-  for (int layer = 0; layer < request.layers; ++layer)
-    record.layers.push_back({layer, schedule.layers[static_cast<std::size_t>(layer)]});
+  for (int layer = 0; const KernelSpec& kernel : task.prepared().schedule.layers)
+    record.layers.push_back({layer++, kernel});
   record.data = "trained with the model from random weights";
   record.data_hash = hash_of_data;
   record.steps = outcome.held_out.step;
@@ -252,12 +248,12 @@ ScratchOutcome train(const ScratchRequest& asked, const TrainingObserver& observ
   const std::string hash_of_data = data_hash(material.request.data);
   write_weights(staging.path(), material.model.family, parameters,
                 {{"program", fmt::format("hydrascope {}", version)}, {"data_hash", hash_of_data}});
-  const fs::path kernel = write_kernel(request, staging.path(), *task, result.training, hash_of_data);
+  const fs::path kernels = write_kernels(request, staging.path(), *task, result.training, hash_of_data);
   staging.commit();
   std::error_code stays;
   std::filesystem::remove(checkpoint_path(output), stays);
   result.folder = output;
-  if (!kernel.empty()) result.adapter = output / kernel;
+  if (!kernels.empty()) result.adapter = output / kernels;
   if (!material.test.empty()) {
     EvaluateRequest test;
     test.model_folder = output;
@@ -278,9 +274,8 @@ ScratchOutcome train(const ScratchRequest& asked, const TrainingObserver& observ
 const std::vector<ScratchPreset>& scratch_presets() {
   using enum ScratchTask;
   // Shapes and settings: Zhang et al. (2024), B.4, for GPT-2; Touvron et al. (2021), table 9, for DeiT-B,
-  // with fewer augmentations; the configurations of the Long Range Arena,
-  // with warm-up and cosine in place of the inverse root, whose peaks are 1.6e-3 (ListOps) and 5.6e-4
-  // (texts).
+  // with fewer augmentations; the configurations of the Long Range Arena, with warm-up and cosine in place of
+  // the inverse root, whose peaks are 1.6e-3 (ListOps) and 5.6e-4 (texts).
   static const std::vector<ScratchPreset> presets{
       {"gpt2-wt103", "GPT-2 (125M) on running text, as on WikiText-103", next_token, 12, 12, 768, 3072, 1024,
        0, 1, 8, 6e-4, 0.01, 0.02, 5},

@@ -71,7 +71,7 @@ TEST(DeviceMemory, OfModelsInUseOrOnAnotherDeviceIsKept) {
   const auto used = place("bert", on_fake_device);
   const std::weak_ptr<const Model> unused = place("bert-mlm", on_fake_device);
   const std::weak_ptr<const Model> elsewhere = place("bert-mlm", on_cpu);
-  store->release_placed(on_fake_device.device_name());
+  store->release_unused(on_fake_device.device_name());
   EXPECT_EQ(place("bert", on_fake_device), used);
   EXPECT_TRUE(unused.expired());
   EXPECT_EQ(place("bert-mlm", on_cpu), elsewhere.lock());
