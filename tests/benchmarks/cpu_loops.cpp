@@ -86,10 +86,10 @@ void hedgehog(benchmark::State& state, const Processor processor, const std::int
   std::vector<float> buffers = buffer(buffer_floats(map, width));
   for (auto _ : state) {
     KeySums sums(map, width);
-    loops.add_keys(k.rows(), v.rows(), nullptr, {0, tokens}, map, buffers.data(), sums.values.data(),
+    loops.add_keys(k.rows(), v.rows(), nullptr, {0, tokens}, map, {}, buffers.data(), sums.values.data(),
                    sums.totals.data(), sums.largest.data());
     loops.outputs(q.rows(), nullptr, {0, tokens}, map, sums.values.data(), sums.totals.data(),
-                  sums.largest.data(), buffers.data(), out.rows());
+                  sums.largest.data(), {}, buffers.data(), out.rows());
     benchmark::DoNotOptimize(out.rows().data);
     benchmark::ClobberMemory();
   }

@@ -1,6 +1,7 @@
 #include "engine/attention/linear/linear_cpu.h"
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -16,28 +17,58 @@
 namespace hydrascope {
 namespace {
 
-// Tokens of a part: enough for its sums to take less memory than its keys.
-std::int64_t tokens_of_part_with(const std::int64_t features) {
+// How many parts of the tokens have sums of their own, which take less memory than the part's keys.
+std::int64_t count_of_parts(const std::int64_t tokens, const std::int64_t features) {
   constexpr std::int64_t least = 2048;
-  return std::max(least, cpu::padded_to_lanes(4 * features));
+  const std::int64_t tokens_of_part = std::max(least, 4 * features);
+  return std::max<std::int64_t>(1, (tokens + tokens_of_part - 1) / tokens_of_part);
 }
 
-// The tokens of all heads of all sequences, cut into parts.
+// The tokens of all heads of all sequences, cut into parts of equal numbers of blocks, but for the last.
 struct Parts {
   struct Unit {
     std::int64_t sequence = 0, head = 0, part = 0;
     cpu::TokenRange range;
   };
-  std::int64_t heads = 1, tokens = 1, count = 1, tokens_of_part = 1;
+  std::int64_t heads = 1, tokens = 1, count = 1;
+
+  std::int64_t tokens_of_part() const {
+    const std::int64_t blocks = (tokens + cpu::tokens_of_block - 1) / cpu::tokens_of_block;
+    return (blocks + count - 1) / count * cpu::tokens_of_block;
+  }
 
   Unit unit(const std::int64_t i) const {
     const std::int64_t part = i % count;
-    return {i / count / heads,
-            i / count % heads,
-            part,
-            {std::min(tokens, part * tokens_of_part), std::min(tokens, (part + 1) * tokens_of_part)}};
+    return {i / count / heads, i / count % heads, part, range_of(part)};
+  }
+
+  // The same in another order, the parts before the heads: some neighbouring heads of one part.
+  struct Run {
+    std::int64_t sequence = 0, part = 0, head = 0, heads = 0;
+    cpu::TokenRange range;
+  };
+  // The longest that begins with i and ends before `end`, of at most `most_heads`.
+  Run run(const std::int64_t i, const std::int64_t end, const std::int64_t most_heads) const {
+    const std::int64_t part = i / heads % count, head = i % heads;
+    return {i / heads / count, part, head, std::min({heads - head, end - i, most_heads}), range_of(part)};
+  }
+
+private:
+  cpu::TokenRange range_of(const std::int64_t part) const {
+    return {std::min(tokens, part * tokens_of_part()), std::min(tokens, (part + 1) * tokens_of_part())};
   }
 };
+
+// As many heads as half of the second-level cache holds the sums and projections of, with a few rows of each:
+// the loops go through them again and again.
+std::int64_t heads_at_once(const cpu::LinearMap& map, const std::int64_t value_width) {
+  const std::int64_t sums = map.features() * cpu::padded_to_lanes(value_width);
+  const std::int64_t weight =
+      map.weight != nullptr ? cpu::padded_to_lanes(map.head_width) * cpu::padded_to_lanes(map.outputs) : 0;
+  const std::int64_t rows = 2 * cpu::tokens_of_block * (map.head_width + value_width); // these and the next
+  const auto bytes = static_cast<std::int64_t>(sizeof(float)) * (sums + weight + rows);
+  return std::max<std::int64_t>(1, cpu::second_cache_bytes() / 2 / bytes);
+}
 
 // Starting a thread pays from about a million products on.
 std::int64_t units_of_thread(const std::int64_t products) {
@@ -100,36 +131,45 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
                              to_heads(at::empty({batch, tokens, heads * width}, input.q.options()), heads)};
 
   const cpu::LinearMap any = key_maps.of(0, 0);
-  Parts of_keys{.heads = key_heads, .tokens = tokens, .tokens_of_part = tokens_of_part_with(any.features())};
-  of_keys.count = std::max<std::int64_t>(1, (tokens + of_keys.tokens_of_part - 1) / of_keys.tokens_of_part);
-  Parts of_queries = of_keys;
-  of_queries.heads = heads;
-  const std::int64_t parts = of_keys.count;
+  const std::int64_t parts = count_of_parts(tokens, any.features());
+  const Parts of_keys{.heads = key_heads, .tokens = tokens, .count = parts},
+      of_queries{.heads = heads, .tokens = tokens, .count = parts};
+  const std::int64_t most_heads = heads_at_once(any, width);
   const std::int64_t grain =
-      units_of_thread(std::min(tokens, of_keys.tokens_of_part) * any.features() * width);
+      units_of_thread(std::min(tokens, of_keys.tokens_of_part()) * any.features() * width);
 
   std::vector<cpu::KeySums> sums(static_cast<std::size_t>(batch * key_heads * parts),
                                  cpu::KeySums(any, width));
-  at::parallel_for(
-      0, batch * key_heads * parts, grain, [&](const std::int64_t begin, const std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const auto [sequence, head, part, range] = of_keys.unit(i);
-          cpu::add_keys(rows_of(key, sequence, head), rows_of(value, sequence, head), masks.of(sequence),
-                        range, key_maps.of(sequence, head), bfloat16, sums[static_cast<std::size_t>(i)]);
-        }
-      });
-  for (auto first = sums.begin(); first != sums.end(); first += parts) cpu::merge({first, first + parts});
-  std::vector<std::int64_t> zeros(static_cast<std::size_t>(batch * heads * parts));
-  at::parallel_for(0, batch * heads * parts, grain, [&](const std::int64_t begin, const std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const auto [sequence, head, part, range] = of_queries.unit(i);
-      const std::int64_t of_key = (sequence * key_heads + head / group) * parts;
-      zeros[static_cast<std::size_t>(i)] = cpu::linear_outputs(
-          rows_of(query, sequence, head), masks.of(sequence), range, query_maps.of(sequence, head), bfloat16,
-          sums[static_cast<std::size_t>(of_key)], rows_of(output.out, sequence, head));
+  at::parallel_for(0, batch * key_heads * parts, grain, [&](std::int64_t i, const std::int64_t end) {
+    while (i < end) {
+      const Parts::Run run = of_keys.run(i, end, most_heads);
+      std::vector<cpu::KeyHead> run_heads;
+      for (std::int64_t head = run.head; head < run.head + run.heads; ++head)
+        run_heads.push_back(
+            {rows_of(key, run.sequence, head), rows_of(value, run.sequence, head),
+             key_maps.of(run.sequence, head),
+             &sums[static_cast<std::size_t>((run.sequence * key_heads + head) * parts + run.part)]});
+      cpu::add_keys(run_heads, masks.of(run.sequence), run.range, bfloat16);
+      i += run.heads;
     }
   });
-  output.zero_denominators = std::reduce(zeros.begin(), zeros.end());
+  for (auto first = sums.begin(); first != sums.end(); first += parts) cpu::merge({first, first + parts});
+  std::atomic<std::int64_t> zeros = 0;
+  at::parallel_for(0, batch * heads * parts, grain, [&](std::int64_t i, const std::int64_t end) {
+    while (i < end) {
+      const Parts::Run run = of_queries.run(i, end, most_heads);
+      std::vector<cpu::QueryHead> run_heads;
+      for (std::int64_t head = run.head; head < run.head + run.heads; ++head) {
+        const std::int64_t of_key = (run.sequence * key_heads + head / group) * parts;
+        run_heads.push_back({rows_of(query, run.sequence, head), query_maps.of(run.sequence, head),
+                             &sums[static_cast<std::size_t>(of_key)],
+                             rows_of(output.out, run.sequence, head)});
+      }
+      zeros += cpu::linear_outputs(run_heads, masks.of(run.sequence), run.range, bfloat16);
+      i += run.heads;
+    }
+  });
+  output.zero_denominators = zeros.load();
   return output;
 }
 
@@ -154,24 +194,22 @@ std::int64_t run_causally(const AttentionInput& input, const at::Tensor& mask, c
   constexpr std::int64_t enough_units = 8, fewest_tokens = 256;
   const std::int64_t wanted = (enough_units + batch * key_heads - 1) / (batch * key_heads);
   const std::int64_t parts = std::max<std::int64_t>(1, std::min(wanted, tokens / fewest_tokens));
-  const std::int64_t blocks = (tokens + cpu::tokens_of_block - 1) / cpu::tokens_of_block;
-  const Parts cut{.heads = key_heads,
-                  .tokens = tokens,
-                  .count = parts,
-                  .tokens_of_part = (blocks + parts - 1) / parts * cpu::tokens_of_block};
-  const std::int64_t products = std::min(tokens, cut.tokens_of_part) * any.features() * width;
+  const Parts cut{.heads = key_heads, .tokens = tokens, .count = parts};
+  const std::int64_t part_tokens = cut.tokens_of_part();
+  const std::int64_t products = std::min(tokens, part_tokens) * any.features() * width;
   std::vector<cpu::KeySums> before(all_heads * static_cast<std::size_t>(parts - 1), cpu::KeySums(any, width));
+  // All but the last.
   const Parts earlier{.heads = key_heads,
-                      .tokens = tokens,
-                      .count = std::max<std::int64_t>(1, parts - 1),
-                      .tokens_of_part = cut.tokens_of_part};
+                      .tokens = std::min(tokens, (parts - 1) * part_tokens),
+                      .count = std::max<std::int64_t>(1, parts - 1)};
   at::parallel_for(0, static_cast<std::int64_t>(before.size()), units_of_thread(products),
                    [&](const std::int64_t begin, const std::int64_t end) {
                      for (std::int64_t i = begin; i < end; ++i) {
                        const auto [sequence, head, part, range] = earlier.unit(i);
-                       cpu::add_keys(rows_of(key, sequence, head), rows_of(value, sequence, head),
-                                     masks.of(sequence), range, key_maps.of(sequence, head), false,
-                                     before[static_cast<std::size_t>(i)]);
+                       const cpu::KeyHead one{rows_of(key, sequence, head), rows_of(value, sequence, head),
+                                              key_maps.of(sequence, head),
+                                              &before[static_cast<std::size_t>(i)]};
+                       cpu::add_keys({&one, 1}, masks.of(sequence), range, false);
                      }
                    });
 

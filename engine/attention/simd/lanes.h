@@ -189,6 +189,27 @@ HYDRASCOPE_INLINE Lanes rough_exponential(const Lanes& exponent) {
   return times_power_of_two(power, n);
 }
 
+// log x of normal x > 0, to 1.2e-7 of itself or 1e-7, whichever is larger: n · log 2 + log m for x = 2^n · m
+// with m of √½ … √2, and log m = 2 artanh((m − 1) / (m + 1)) by the first terms of its series. NaN stays NaN.
+HYDRASCOPE_INLINE Lanes logarithm(const Lanes& x) {
+  Words bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  const Words half_root = Words{} + 0x3f3504f3U; // √½
+  const Words above = bits - half_root;
+  const WholeLanes n = __builtin_bit_cast(WholeLanes, above) >> 23;
+  const Words mantissa = (above & 0x7fffffU) + half_root;
+  Lanes m;
+  std::memcpy(&m, &mantissa, sizeof m);
+  const Lanes s = (m - 1.0F) / (m + 1.0F), square = s * s;
+  Lanes series = square * (2.0F / 9) + (2.0F / 7);
+  series = series * square + (2.0F / 5);
+  series = series * square + (2.0F / 3);
+  series = series * square + 2.0F;
+  const Lanes power = __builtin_convertvector(n, Lanes);
+  const Lanes result = (power * -2.12194440e-4F + s * series) + power * 0.693359375F; // log 2 in two parts
+  return x == x ? result : x;
+}
+
 // Near 0 by its Taylor polynomial, as 1 − 2 / (e^2x + 1) would lose small x; beyond 9 it is 1.
 HYDRASCOPE_INLINE Lanes hyperbolic_tangent(const Lanes& x) {
   const Lanes size = magnitude(x), square = x * x;
@@ -301,30 +322,34 @@ HYDRASCOPE_INLINE WholeLanes present(const std::int64_t f, const std::int64_t co
   return lane_order + static_cast<std::int32_t>(f) < static_cast<std::int32_t>(count);
 }
 
-// Requests the rows of a range of tokens from memory, a part at each call, while something else is computed.
-template <bool to_write = false>
+// Requests rows of a range of tokens from memory, a part at each call, while something else is computed: into
+// the second-level cache, since the first one's few buffers for lines on their way would fill up.
 class Prefetch {
 public:
   HYDRASCOPE_INLINE Prefetch(const Rows& rows, const TokenRange range, const std::int64_t calls)
-      : size_(rows.element == Element::float32 ? 4 : 2),
-        rows_(rows),
-        next_(range.first),
-        last_(range.last),
-        at_once_((range.last - range.first + calls - 1) / calls) {}
+      : row_bytes_(rows.width() * size_of(rows)),
+        stride_bytes_(rows.token_stride * size_of(rows)),
+        rows_left_(range.last - range.first),
+        lines_at_once_((rows_left_ * ((row_bytes_ + line - 1) / line) + calls - 1) / calls),
+        row_(static_cast<const char*>(rows.data) + range.first * stride_bytes_) {}
 
   HYDRASCOPE_INLINE void operator()() {
-    const std::int64_t end = next_ + at_once_ < last_ ? next_ + at_once_ : last_;
-    for (; next_ < end; ++next_) {
-      const auto* const row = static_cast<const char*>(rows_.data) + next_ * rows_.token_stride * size_;
-      for (std::int64_t byte = 0; byte < rows_.head_width * size_; byte += 64)
-        __builtin_prefetch(row + byte, to_write, 3);
+    for (std::int64_t i = 0; i < lines_at_once_ && rows_left_ > 0; ++i) {
+      __builtin_prefetch(row_ + byte_, 0, 2);
+      byte_ += line;
+      if (byte_ < row_bytes_) continue;
+      byte_ = 0;
+      row_ += stride_bytes_;
+      --rows_left_;
     }
   }
 
 private:
-  std::int64_t size_;
-  Rows rows_;
-  std::int64_t next_, last_, at_once_;
+  static constexpr std::int64_t line = 64;
+  static std::int64_t size_of(const Rows& rows) { return rows.element == Element::float32 ? 4 : 2; }
+
+  std::int64_t row_bytes_, stride_bytes_, rows_left_, lines_at_once_, byte_ = 0;
+  const char* row_;
 };
 
 struct NoPrefetch {

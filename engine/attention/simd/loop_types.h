@@ -22,6 +22,12 @@ struct TokenRange {
   std::int64_t first = 0, last = 0; // [first, last)
 };
 
+// Rows that are read or written later, to be requested from memory meanwhile: of k and v, or of q and out.
+struct Upcoming {
+  Rows first, second;
+  TokenRange tokens;
+};
+
 // Tokens that are processed together: their intermediate results fit the second-level cache, and the error of
 // a sum over many blocks does not grow with N.
 constexpr std::int64_t tokens_of_block = 64;

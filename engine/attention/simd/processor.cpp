@@ -5,6 +5,8 @@
 #if defined(__x86_64__) && defined(__linux__)
   #include <cpuid.h>
   #include <sys/syscall.h>
+#endif
+#ifdef __linux__
   #include <unistd.h>
 #endif
 
@@ -53,6 +55,17 @@ const std::vector<Processor>& processors() {
     return found;
   }();
   return all;
+}
+
+std::int64_t second_cache_bytes() {
+  static const std::int64_t bytes = [] {
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    const std::int64_t told = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    if (told > 0) return told;
+#endif
+    return std::int64_t{1} << 20;
+  }();
+  return bytes;
 }
 
 Processor best_processor(const bool bfloat16) {

@@ -2,6 +2,7 @@
 // LibTorch.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 namespace hydrascope::cpu {
@@ -20,6 +21,9 @@ const std::vector<Processor>& processors();
 
 // The fastest kind for products of floats, or of bfloat16 numbers where the machine has such products.
 Processor best_processor(bool bfloat16);
+
+// The bytes of a core's second-level cache; 1 MiB where the system does not say.
+std::int64_t second_cache_bytes();
 
 // Declares `const Loops& name()` for each kind of processor, in a namespace called like it, and
 // `name(Processor)`, which returns the one of a kind.

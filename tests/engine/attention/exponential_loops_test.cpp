@@ -1,4 +1,4 @@
-// The error of the loops' exponentials, for every kind of processor that this machine can be.
+// The error of the loops' exponentials and logarithm, for every kind of processor that this machine can be.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -43,6 +43,29 @@ TEST(ExponentialLoops, ErrorsAreAsStated) {
     EXPECT_LT(largest_relative_error(x, power), 1e-7);
     loops.rough(x.data(), count, power.data());
     EXPECT_LT(largest_relative_error(x, power), 1.1e-4);
+  }
+}
+
+TEST(ExponentialLoops, LogarithmsAreAsExactAsStated) {
+  std::vector<float> x, found(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) // evenly over the logarithms of normal numbers
+    x.push_back(
+        static_cast<float>(std::exp(-87 + 175 * static_cast<double>(i) / static_cast<double>(count))));
+  for (const cpu::Processor processor : cpu::processors()) {
+    SCOPED_TRACE(cpu::name_of(processor));
+    cpu::exponential_loops(processor).logarithm(x.data(), count, found.data());
+    double worst = 0; // of the stated bound
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double exact = std::log(static_cast<double>(x[i]));
+      worst = std::max(worst,
+                       testing_inputs::error_of(found[i], exact) / std::max(1e-7, 1.2e-7 * std::abs(exact)));
+    }
+    EXPECT_LT(worst, 1);
+    std::vector<float> special(cpu::most_lanes, 1), of_special(cpu::most_lanes);
+    special[1] = std::numeric_limits<float>::quiet_NaN();
+    cpu::exponential_loops(processor).logarithm(special.data(), cpu::most_lanes, of_special.data());
+    EXPECT_EQ(of_special[0], 0);
+    EXPECT_TRUE(std::isnan(of_special[1]));
   }
 }
 

@@ -73,10 +73,10 @@ Sequence outputs_of(const LinearLoops& loops, const LinearMap& map, Sequence& q,
   Sequence out(2, count, map.head_width, 3);
   Buffers buffers(map, map.head_width);
   auto& sums = buffers.sums;
-  loops.add_keys(head_of(k, element), head_of(v, element), mask, {0, count}, map, buffers.space.data(),
+  loops.add_keys(head_of(k, element), head_of(v, element), mask, {0, count}, map, {}, buffers.space.data(),
                  sums.values.data(), sums.totals.data(), sums.largest.data());
   loops.outputs(head_of(q, element), mask, {0, count}, map, sums.values.data(), sums.totals.data(),
-                sums.largest.data(), buffers.space.data(), head_of(out, Element::float32));
+                sums.largest.data(), {}, buffers.space.data(), head_of(out, Element::float32));
   return out;
 }
 
@@ -122,12 +122,12 @@ TEST(LinearLoops, KeysAndOutputsAsDefinedOnEveryProcessor) {
             auto& sums = buffers.sums;
             const cpu::TokenRange steps[] = {{0, 1}, {1, 20}, {20, tokens}}; // the first without a real token
             for (const cpu::TokenRange& step : steps)
-              variant.loops->add_keys(head_of(k, element), head_of(v, element), mask.data(), step, map,
+              variant.loops->add_keys(head_of(k, element), head_of(v, element), mask.data(), step, map, {},
                                       buffers.space.data(), sums.values.data(), sums.totals.data(),
                                       sums.largest.data());
             const std::int64_t zeros = variant.loops->outputs(
                 head_of(q, element), mask.data(), {0, tokens}, map, sums.values.data(), sums.totals.data(),
-                sums.largest.data(), buffers.space.data(), head_of(out, Element::float32));
+                sums.largest.data(), {}, buffers.space.data(), head_of(out, Element::float32));
 
             const DefinedOutput expected = defined_linear_attention(map, q, k, v, 1, mask.data());
             double worst = 0;
@@ -219,10 +219,10 @@ TEST(LinearLoops, TakeLogarithmsOfAnySize) {
     Buffers buffers(map, 16);
     auto& sums = buffers.sums;
     variant.loops->add_keys(head_of(k, Element::float32), head_of(v, Element::float32), nullptr, {0, tokens},
-                            map, buffers.space.data(), sums.values.data(), sums.totals.data(),
+                            map, {}, buffers.space.data(), sums.values.data(), sums.totals.data(),
                             sums.largest.data());
     variant.loops->outputs(head_of(q, Element::float32), nullptr, {0, tokens}, map, sums.values.data(),
-                           sums.totals.data(), sums.largest.data(), buffers.space.data(),
+                           sums.totals.data(), sums.largest.data(), {}, buffers.space.data(),
                            head_of(out, Element::float32));
     for (std::int64_t i = 0; i < tokens; ++i) {
       // The logarithm of the weight of key j is the largest of q_f + k_f and −q_f − k_f, but for what is
@@ -252,15 +252,62 @@ TEST(LinearLoops, PartsOfTheKeysAddUp) {
   const Rows keys = head_of(k, Element::float32), values = head_of(v, Element::float32);
   std::vector<cpu::KeySums> parts(3, cpu::KeySums(map, 24)); // the last has no keys
   std::vector<cpu::KeySums> whole(1, cpu::KeySums(map, 24));
-  cpu::add_keys(keys, values, nullptr, {0, 10}, map, false, parts[0]);
-  cpu::add_keys(keys, values, nullptr, {10, tokens}, map, false, parts[1]);
-  cpu::add_keys(keys, values, nullptr, {0, tokens}, map, false, whole[0]);
+  const auto add = [&](const cpu::TokenRange range, cpu::KeySums& sums) {
+    const cpu::KeyHead head{keys, values, map, &sums};
+    cpu::add_keys({&head, 1}, nullptr, range, false);
+  };
+  add({0, 10}, parts[0]);
+  add({10, tokens}, parts[1]);
+  add({0, tokens}, whole[0]);
   cpu::merge(parts);
   cpu::merge(whole);
   const cpu::KeySums &sum = parts.front(), &expected = whole.front();
   EXPECT_EQ(sum.largest, expected.largest);
   for (std::size_t i = 0; i < sum.values.size(); ++i) EXPECT_NEAR(sum.values[i], expected.values[i], 2e-5);
   for (std::size_t i = 0; i < sum.totals.size(); ++i) EXPECT_NEAR(sum.totals[i], expected.totals[i], 2e-5);
+}
+
+// What is requested from memory ahead must not change what is computed: blocks of three heads in turn, side
+// by side or one after another, give bit for bit what each head gives alone.
+TEST(LinearLoops, HeadsTogetherGiveWhatEachGives) {
+  constexpr std::int64_t heads = 3, many = 300, width = 24;
+  const std::vector<unsigned char> mask = every_third_masked(many);
+  for (const bool side_by_side : {false, true})
+    for (const bool bfloat16 : {false, true}) {
+      SCOPED_TRACE((side_by_side ? "side by side" : "one after another") +
+                   std::string(bfloat16 ? ", bfloat16" : ""));
+      const Element element = bfloat16 ? Element::bfloat16 : Element::float32;
+      Sequence q(heads, many, width, 0), k(heads, many, width, 1), v(heads, many, width, 2);
+      const auto rows_of = [&](Sequence& x, const std::int64_t head) {
+        Rows rows = x.rows(element);
+        rows.heads = 1;
+        rows.head_stride = width;
+        if (side_by_side) rows.token_stride = heads * width;
+        rows.data = static_cast<std::byte*>(rows.data) +
+                    head * (side_by_side ? width : many * width) * (bfloat16 ? 2 : 4);
+        return rows;
+      };
+      const LinearMap map{.map = PointMap::plus_minus_exponential, .head_width = width, .outputs = width};
+      std::vector<cpu::KeySums> sums(heads, cpu::KeySums(map, width)), expected_sums = sums;
+      Sequence out(heads, many, width, 3), expected(heads, many, width, 4);
+      std::vector<cpu::KeyHead> keys;
+      std::vector<cpu::QueryHead> queries;
+      std::int64_t zeros = 0;
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const auto at = static_cast<std::size_t>(head);
+        keys.push_back({rows_of(k, head), rows_of(v, head), map, &sums[at]});
+        queries.push_back({rows_of(q, head), map, &sums[at], rows_of(out, head)});
+        const cpu::KeyHead key{keys.back().k, keys.back().v, map, &expected_sums[at]};
+        cpu::add_keys({&key, 1}, mask.data(), {0, many}, bfloat16);
+        const cpu::QueryHead query{queries.back().q, map, &expected_sums[at], rows_of(expected, head)};
+        zeros += cpu::linear_outputs({&query, 1}, mask.data(), {0, many}, bfloat16);
+      }
+      cpu::add_keys(keys, mask.data(), {0, many}, bfloat16);
+      EXPECT_EQ(cpu::linear_outputs(queries, mask.data(), {0, many}, bfloat16), zeros);
+      EXPECT_EQ(
+          bfloat16 ? std::vector<float>(out.halves.begin(), out.halves.end()) : out.floats,
+          bfloat16 ? std::vector<float>(expected.halves.begin(), expected.halves.end()) : expected.floats);
+    }
 }
 
 } // namespace

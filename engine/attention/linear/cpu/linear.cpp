@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 
 namespace hydrascope::cpu {
 namespace {
@@ -19,6 +20,44 @@ bool without_exponential(const PointMap map) {
 float share_of(const float largest, const float top) {
   if (std::isinf(largest)) return 0;
   return largest == top ? 1 : std::exp(largest - top);
+}
+
+// The rows of heads that lie side by side, as those of one range of tokens.
+template <auto rows, typename Head>
+std::optional<Rows> side_by_side(const std::span<const Head> heads) {
+  Rows all = heads.front().*rows;
+  const std::int64_t bytes = all.head_width * (all.element == Element::float32 ? 4 : 2);
+  const auto* place = static_cast<const char*>(all.data);
+  for (const Head& head : heads) {
+    if ((head.*rows).data != place) return std::nullopt;
+    place += bytes;
+  }
+  all.heads = static_cast<std::int64_t>(heads.size());
+  return all;
+}
+
+// Calls use(head, blocks, what comes next) for a few blocks of the range after another, for each of these
+// with every head. Where heads lie side by side, each requests a part of the next blocks' tokens, with all
+// heads; else its own rows of them.
+template <auto first, auto second, typename Head, typename Use>
+void for_heads_of_blocks(const std::span<const Head> heads, const TokenRange range, const bool bfloat16,
+                         const Use& use) {
+  const std::int64_t at_once = bfloat16 ? 2 * tokens_of_block : tokens_of_block;
+  const auto count = static_cast<std::int64_t>(heads.size());
+  const std::optional<Rows> all_first = side_by_side<first>(heads), all_second = side_by_side<second>(heads);
+  for (TokenRange blocks{range.first, 0}; blocks.first < range.last; blocks.first = blocks.last) {
+    blocks.last = std::min(blocks.first + at_once, range.last);
+    const std::int64_t next = std::min(blocks.last + at_once, range.last) - blocks.last;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Head& head = heads[size(i)];
+      use(head, blocks,
+          all_first && all_second
+              ? Upcoming{*all_first,
+                         *all_second,
+                         {blocks.last + next * i / count, blocks.last + next * (i + 1) / count}}
+              : Upcoming{head.*first, head.*second, {blocks.last, blocks.last + next}});
+    }
+  }
 }
 
 } // namespace
@@ -57,12 +96,17 @@ KeySums::KeySums(const LinearMap& map, const std::int64_t value_width)
       largest(size(map.features()),
               without_exponential(map.map) ? 0 : -std::numeric_limits<float>::infinity()) {}
 
-void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange range,
-              const LinearMap& map, const bool bfloat16, KeySums& sums) {
-  const auto buffers = std::make_unique_for_overwrite<float[]>(size(buffer_floats(map, v.head_width)));
-  linear_loops(best_processor(bfloat16))
-      .add_keys(k, v, mask, range, map, buffers.get(), sums.values.data(), sums.totals.data(),
-                sums.largest.data());
+void add_keys(const std::span<const KeyHead> heads, const unsigned char* mask, const TokenRange range,
+              const bool bfloat16) {
+  const LinearLoops& loops = linear_loops(best_processor(bfloat16));
+  const KeyHead& any = heads.front();
+  const auto buffers =
+      std::make_unique_for_overwrite<float[]>(size(buffer_floats(any.map, any.v.head_width)));
+  for_heads_of_blocks<&KeyHead::k, &KeyHead::v>(
+      heads, range, bfloat16, [&](const KeyHead& head, const TokenRange blocks, const Upcoming& next) {
+        loops.add_keys(head.k, head.v, mask, blocks, head.map, next, buffers.get(), head.sums->values.data(),
+                       head.sums->totals.data(), head.sums->largest.data());
+      });
 }
 
 void add_sums(KeySums& sums, const KeySums& others) {
@@ -89,12 +133,20 @@ void merge(const std::span<KeySums> parts) {
     if (std::isinf(top)) top = 0;
 }
 
-std::int64_t linear_outputs(const Rows& q, const unsigned char* mask, const TokenRange range,
-                            const LinearMap& map, const bool bfloat16, const KeySums& sums, const Rows& out) {
-  const auto buffers = std::make_unique_for_overwrite<float[]>(size(buffer_floats(map, out.head_width)));
-  return linear_loops(best_processor(bfloat16))
-      .outputs(q, mask, range, map, sums.values.data(), sums.totals.data(), sums.largest.data(),
-               buffers.get(), out);
+std::int64_t linear_outputs(const std::span<const QueryHead> heads, const unsigned char* mask,
+                            const TokenRange range, const bool bfloat16) {
+  const LinearLoops& loops = linear_loops(best_processor(bfloat16));
+  const QueryHead& any = heads.front();
+  const auto buffers =
+      std::make_unique_for_overwrite<float[]>(size(buffer_floats(any.map, any.out.head_width)));
+  std::int64_t zeros = 0;
+  for_heads_of_blocks<&QueryHead::q, &QueryHead::out>(
+      heads, range, bfloat16, [&](const QueryHead& head, const TokenRange blocks, const Upcoming& next) {
+        zeros +=
+            loops.outputs(head.q, mask, blocks, head.map, head.sums->values.data(), head.sums->totals.data(),
+                          head.sums->largest.data(), next, buffers.get(), head.out);
+      });
+  return zeros;
 }
 
 std::int64_t causal_outputs(const Rows& k, const Rows& v, const std::span<const CausalQueries> queries,
@@ -111,9 +163,9 @@ std::int64_t causal_outputs(const Rows& k, const Rows& v, const std::span<const 
   std::int64_t zeros = 0;
   const auto process = [&](const auto& self, const TokenRange block) -> void {
     if (block.last - block.first == 1) { // a token sees the sums that hold its own key
-      loops.add_keys(k, v, mask, block, key_map, key_buffers.get(), values, totals, largest);
+      loops.add_keys(k, v, mask, block, key_map, {}, key_buffers.get(), values, totals, largest);
       for (const auto& [q, map, out] : queries)
-        zeros += loops.outputs(q, mask, block, map, values, totals, largest, buffers.get(), out);
+        zeros += loops.outputs(q, mask, block, map, values, totals, largest, {}, buffers.get(), out);
       return;
     }
     if (!loops.causal_keys(k, v, mask, block, key_map, key_buffers.get(), values, totals, largest)) {

@@ -49,10 +49,26 @@ struct KeySums {
   std::vector<float> largest;
 };
 
-// Adds the real keys of a range. mask: a byte per token, 0 = masked; null: all real. Masked keys are not
-// read. bfloat16: products of numbers rounded to it and summed in float32, where the processor has them.
-void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, TokenRange range, const LinearMap& map,
-              bool bfloat16, KeySums& sums);
+// The keys of a head, and the sums that they are added to.
+struct KeyHead {
+  Rows k, v;
+  LinearMap map;
+  KeySums* sums;
+};
+
+// The queries of a head, the sums over its keys, and its outputs.
+struct QueryHead {
+  Rows q;
+  LinearMap map;
+  const KeySums* sums;
+  Rows out;
+};
+
+// Adds the real keys of a range, a few blocks of all heads at a time: the heads of a token, which mostly lie
+// side by side, come from memory together. mask: a byte per token, 0 = masked; null: all real. Masked keys
+// are not read. bfloat16: products of numbers rounded to it and summed in float32, where the processor has
+// them.
+void add_keys(std::span<const KeyHead> heads, const unsigned char* mask, TokenRange range, bool bfloat16);
 
 // Adds the sums of other keys.
 void add_sums(KeySums& sums, const KeySums& others);
@@ -60,10 +76,10 @@ void add_sums(KeySums& sums, const KeySums& others);
 // that no key has.
 void merge(std::span<KeySums> parts);
 
-// out_i of a range's tokens, 0 where masked or where φ(q_i)·z is 0. Returns the number of real tokens whose
-// φ(q_i)·z is 0.
-std::int64_t linear_outputs(const Rows& q, const unsigned char* mask, TokenRange range, const LinearMap& map,
-                            bool bfloat16, const KeySums& sums, const Rows& out);
+// out_i of a range's tokens, 0 where masked or where φ(q_i)·z is 0, of all heads as above. Returns the number
+// of real tokens whose φ(q_i)·z is 0, of all heads together.
+std::int64_t linear_outputs(std::span<const QueryHead> heads, const unsigned char* mask, TokenRange range,
+                            bool bfloat16);
 
 // The queries of a head and their outputs.
 struct CausalQueries {
@@ -82,12 +98,13 @@ std::int64_t causal_outputs(const Rows& k, const Rows& v, std::span<const Causal
 
 // The loops behind these functions.
 struct LinearLoops {
-  // add_keys() and linear_outputs(). `buffers`: buffer_floats().
+  // add_keys() and linear_outputs() of one head. `buffers`: buffer_floats().
   void (*add_keys)(const Rows& k, const Rows& v, const unsigned char* mask, TokenRange range,
-                   const LinearMap& map, float* buffers, float* values, float* totals, float* largest);
+                   const LinearMap& map, const Upcoming& next, float* buffers, float* values, float* totals,
+                   float* largest);
   std::int64_t (*outputs)(const Rows& q, const unsigned char* mask, TokenRange range, const LinearMap& map,
-                          const float* values, const float* totals, const float* largest, float* buffers,
-                          const Rows& out);
+                          const float* values, const float* totals, const float* largest,
+                          const Upcoming& next, float* buffers, const Rows& out);
   // The causal form of a block of up to tokens_of_block tokens: its keys, whose features are kept in
   // `key_buffers`, rescale the sums; then the outputs of every head; then the keys are added. The first
   // returns false, and does nothing, where the log-features grow too much within the block to be divided by

@@ -49,41 +49,62 @@ HYDRASCOPE_INLINE Lanes feature_exponential(const Lanes& exponent) {
   return depth_of<Number> == 1 ? exponential(exponent) : rough_exponential(exponent);
 }
 
+// x where its indices from f on are below `count`, else `absent`. (Mostly all are.)
+HYDRASCOPE_INLINE Lanes kept(const Lanes& x, const std::int64_t f, const std::int64_t count,
+                             const Lanes& absent) {
+  if (f + lane_count <= count) return x;
+  return present(f, count) ? x : absent;
+}
+
 constexpr bool is_softmax(const PointMap map) {
   return map == PointMap::softmax || map == PointMap::plus_minus_softmax || map == PointMap::joint_softmax;
 }
 
-// log Σ e^y or log Σ e^−y over the entries of one row.
+// Σ e^(y − largest) or Σ e^(−y − largest) over the entries of one row, and the largest.
+struct ShiftedSum {
+  float largest, sum;
+};
 template <bool negative>
-HYDRASCOPE_INLINE float log_sum(const float* y, const std::int64_t outputs) {
+HYDRASCOPE_INLINE ShiftedSum shifted_sum(const float* y, const std::int64_t outputs) {
   Lanes top = all(-__builtin_inff());
   for (std::int64_t f = 0; f < outputs; f += lane_count) {
     const Lanes at = negative ? -load(y + f) : load(y + f);
-    top = larger(present(f, outputs) ? at : top, top);
+    top = larger(kept(at, f, outputs, top), top);
   }
   const float largest = largest_of(top);
   Lanes sum{};
   for (std::int64_t f = 0; f < outputs; f += lane_count) {
     const Lanes at = negative ? -load(y + f) : load(y + f);
-    const Lanes power = exponential(at - largest);
-    sum += present(f, outputs) ? power : Lanes{};
+    sum += kept(exponential(at - largest), f, outputs, Lanes{});
   }
-  return largest + __builtin_logf(sum_of(sum));
+  return {largest, sum_of(sum)};
 }
 
+// log Σ e^y and log Σ e^−y of each row into space.of_row, for softmaxes.
 HYDRASCOPE_INLINE void make_shifts(const LinearMap& map, const std::int64_t count, const Space& space) {
   if (!is_softmax(map.map)) return;
   const std::int64_t width = padded_to_lanes(map.outputs);
+  float *const plus = space.of_row, *const minus = space.of_row + tokens_of_block;
+  float plus_sums[tokens_of_block], minus_sums[tokens_of_block];
   for (std::int64_t row = 0; row < count; ++row) {
-    float plus = log_sum<false>(space.y + row * width, map.outputs);
-    float minus = plus;
-    if (has_two_halves(map.map)) minus = log_sum<true>(space.y + row * width, map.outputs);
+    const ShiftedSum of_plus = shifted_sum<false>(space.y + row * width, map.outputs);
+    const ShiftedSum of_minus =
+        has_two_halves(map.map) ? shifted_sum<true>(space.y + row * width, map.outputs) : of_plus;
+    plus[row] = of_plus.largest;
+    plus_sums[row] = of_plus.sum;
+    minus[row] = of_minus.largest;
+    minus_sums[row] = of_minus.sum;
+  }
+  // A logarithm of whole registers costs less than one of each row.
+  for (std::int64_t row = 0; row < count; row += lane_count) {
+    Lanes of_plus = load(plus + row) + logarithm(load(plus_sums + row)),
+          of_minus = load(minus + row) + logarithm(load(minus_sums + row));
     if (map.map == PointMap::joint_softmax) {
-      const float larger_one = plus > minus ? plus : minus, other = plus > minus ? minus : plus;
-      plus = minus = larger_one + __builtin_logf(1 + __builtin_expf(other - larger_one));
+      const Lanes top = larger(of_plus, of_minus), other = smaller(of_plus, of_minus);
+      of_plus = of_minus = top + logarithm(1.0F + exponential(other - top));
     }
-    space.of_row[row] = plus;
-    space.of_row[tokens_of_block + row] = minus;
+    store(plus + row, of_plus);
+    store(minus + row, of_minus);
   }
 }
 
@@ -96,7 +117,7 @@ HYDRASCOPE_INLINE void make_factors(const LinearMap& map, const unsigned char* m
       Lanes squares{};
       for (std::int64_t f = 0; f < width; f += lane_count) {
         const Lanes y = load(space.y + row * width + f);
-        squares += present(f, map.outputs) ? y * y : Lanes{};
+        squares += kept(y * y, f, map.outputs, Lanes{});
       }
       const float norm = __builtin_sqrtf(sum_of(squares));
       space.of_row[row] = 1 / (norm < 1e-12F ? 1e-12F : norm);
@@ -142,9 +163,42 @@ HYDRASCOPE_INLINE Lanes times_factor(const Lanes& power, const Lanes& y) {
 
 // A register of features of relu and unit, and of relu_token_weighted before its factors.
 template <PointMap map>
-HYDRASCOPE_INLINE Lanes plain_feature(const Lanes& y, const float factor, const WholeLanes& there) {
-  const Lanes feature = map == PointMap::unit ? y * factor : larger(y, Lanes{});
-  return there ? feature : Lanes{};
+HYDRASCOPE_INLINE Lanes plain_feature(const Lanes& y, const float factor) {
+  return map == PointMap::unit ? y * factor : larger(y, Lanes{});
+}
+
+// half_square · ‖x‖².
+HYDRASCOPE_INLINE float shift_of(const LinearMap& map, const float* x, const std::int64_t padded) {
+  if (map.half_square == 0) return 0;
+  Lanes squares{};
+  for (std::int64_t f = 0; f < padded; f += lane_count) {
+    const Lanes at = load(x + f);
+    squares += at * at;
+  }
+  return map.half_square * sum_of(squares);
+}
+
+// y of the block's real rows without W, into space.y. Returns their number.
+template <typename Between>
+HYDRASCOPE_INLINE std::int64_t scale_rows(const Rows& from, const unsigned char* mask, const TokenRange block,
+                                          const LinearMap& map, const Space& space, Between&& between) {
+  const std::int64_t width = padded_to_lanes(map.head_width);
+  clear(space.x, width); // row_of() leaves what is beyond a row
+  std::int64_t count = 0;
+  for (std::int64_t token = block.first; token < block.last; ++token) {
+    if (token % rows_at_once == 0) between();
+    if (!real(mask, token)) continue;
+    const float* const x = row_of(from, token, space.x);
+    const float shift = shift_of(map, x, width);
+    float* const y = space.y + count * width;
+    for (std::int64_t f = 0; f < width; f += lane_count) {
+      Lanes sum = load(x + f);
+      if (map.bias != nullptr) sum += load(map.bias + f);
+      store(y + f, sum * map.scale - shift);
+    }
+    ++count;
+  }
+  return count;
 }
 
 // Gathers the block's real rows and computes their y into space.y. weight: factors of W. Returns their
@@ -152,7 +206,9 @@ HYDRASCOPE_INLINE Lanes plain_feature(const Lanes& y, const float factor, const 
 template <typename Number, typename Between = NoPrefetch>
 HYDRASCOPE_INLINE std::int64_t make_outputs(const Rows& from, const unsigned char* mask,
                                             const TokenRange block, const LinearMap& map,
-                                            const Number* weight, const Space& space, Between between = {}) {
+                                            const Number* weight, const Space& space,
+                                            Between&& between = {}) {
+  if (weight == nullptr) return scale_rows(from, mask, block, map, space, between);
   const std::int64_t padded = padded_to_lanes(map.head_width), width = padded_to_lanes(map.outputs);
   std::int64_t count = 0, rows = 0;
   const auto multiply = [&](const Number* x, const std::int64_t x_stride) __attribute__((always_inline)) {
@@ -163,7 +219,7 @@ HYDRASCOPE_INLINE std::int64_t make_outputs(const Rows& from, const unsigned cha
     else
       make_product<Start::row>(left, weight, rows, depth, width, space.y, between, map.bias);
   };
-  if (map.weight != nullptr && map.half_square == 0) { // the rows are needed for the product alone
+  if (map.half_square == 0) { // the rows are needed for the product alone
     if (const Number* const x = rows_in_place<Number>(from, mask, block)) {
       count = rows = block.last - block.first;
       multiply(x, from.token_stride / depth_of<Number>);
@@ -177,25 +233,12 @@ HYDRASCOPE_INLINE std::int64_t make_outputs(const Rows& from, const unsigned cha
   } else {
     count = gather(from, mask, block, space.x);
     rows = whole_rows(count);
-    if (map.weight != nullptr)
-      multiply(left_factors(space.x, rows, padded, as<Number>(space.spare)), padded / depth_of<Number>);
+    multiply(left_factors(space.x, rows, padded, as<Number>(space.spare)), padded / depth_of<Number>);
   }
-  const float* const product = map.weight != nullptr ? space.y : space.x; // as wide as y
-  for (std::int64_t row = 0; row < rows; ++row) {
-    float shift = 0;
-    if (map.half_square != 0) {
-      Lanes squares{};
-      for (std::int64_t f = 0; f < padded; f += lane_count) {
-        const Lanes x = load(space.x + row * padded + f);
-        squares += x * x;
-      }
-      shift = map.half_square * sum_of(squares);
-    }
-    for (std::int64_t f = 0; f < width; f += lane_count) {
-      Lanes y = load(product + row * width + f);
-      if (map.weight == nullptr && map.bias != nullptr) y += load(map.bias + f);
-      store(space.y + row * width + f, y * map.scale - shift);
-    }
+  for (std::int64_t row = 0; row < count; ++row) {
+    const float shift = shift_of(map, space.x + row * padded, padded);
+    float* const y = space.y + row * width;
+    for (std::int64_t f = 0; f < width; f += lane_count) store(y + f, load(y + f) * map.scale - shift);
   }
   return count;
 }

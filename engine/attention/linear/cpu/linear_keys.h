@@ -56,7 +56,6 @@ HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64
   const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
   const float* const shifts = space.of_row;
   for (std::int64_t f = 0; f < width; f += lane_count) {
-    const WholeLanes there = present(f, whole.outputs);
     const float* const y = space.y + f;
     Number* const features = as<Number>(space.features) + f;
     const auto put_half = [&]<bool negative>(const Lanes& top) __attribute__((always_inline)) {
@@ -68,7 +67,7 @@ HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64
             const float shift = shifts[negative ? tokens_of_block + row : row];
             const Lanes feature = times_factor<map>(
                 feature_exponential<Number>(exponent_of<map, negative>(at, shift) - top), at);
-            return there ? feature : Lanes{};
+            return kept(feature, f, whole.outputs, Lanes{});
           });
     };
     put_half.template operator()<false>(take_largest<map, false>(
@@ -89,21 +88,21 @@ HYDRASCOPE_INLINE void plain_keys(const LinearMap& whole, const std::int64_t cou
   const std::int64_t width = padded_to_lanes(whole.outputs), stride = whole.features();
   auto* const features = as<Number>(space.features);
   for (std::int64_t f = 0; f < width; f += lane_count) {
-    const WholeLanes there = present(f, whole.outputs);
     Lanes total = load(totals + f), second_total = weighted ? load(totals + width + f) : Lanes{};
     for (std::int64_t row = 0; row < count; row += 2) {
-      Lanes kept[2] = {}, seconds[2] = {};
+      Lanes firsts[2] = {}, seconds[2] = {};
       for (std::int64_t i = 0; i < 2 && row + i < count; ++i) {
         const std::int64_t at = row + i;
-        kept[i] = plain_feature<map>(load(space.y + at * width + f), space.of_row[at], there);
+        const Lanes feature = plain_feature<map>(load(space.y + at * width + f), space.of_row[at]);
+        firsts[i] = kept(feature, f, whole.outputs, Lanes{});
         if constexpr (weighted) {
-          seconds[i] = kept[i] * space.of_row[tokens_of_block + at];
+          seconds[i] = firsts[i] * space.of_row[tokens_of_block + at];
           second_total += seconds[i];
-          kept[i] *= space.of_row[at];
+          firsts[i] *= space.of_row[at];
         }
-        total += kept[i];
+        total += firsts[i];
       }
-      store_right(features, row, stride, f, kept[0], kept[1]);
+      store_right(features, row, stride, f, firsts[0], firsts[1]);
       if constexpr (weighted) store_right(features, row, stride, width + f, seconds[0], seconds[1]);
     }
     store(totals + f, total);

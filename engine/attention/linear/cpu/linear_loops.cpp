@@ -9,30 +9,32 @@
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
-// The block after this one, clipped to the range.
-HYDRASCOPE_INLINE TokenRange next_block(const TokenRange block, const TokenRange range) {
-  const std::int64_t last = block.last + tokens_of_block;
-  return {block.last, last < range.last ? last : range.last};
-}
-
 HYDRASCOPE_INLINE const Factor* weight_factors(const LinearMap& map, const Space& space) {
   if (map.weight == nullptr) return nullptr;
   return right_factors(map.weight, padded_to_lanes(map.head_width), padded_to_lanes(map.outputs),
                        as<Factor>(space.weight));
 }
 
-constexpr std::int64_t products_of_block = tokens_of_block / rows_at_once;
+// The steps of a product that is as long as the range: how often its Prefetch is called.
+HYDRASCOPE_INLINE std::int64_t steps_of(const TokenRange range) {
+  return (range.last - range.first + rows_at_once - 1) / rows_at_once;
+}
+HYDRASCOPE_INLINE std::int64_t blocks_of(const TokenRange range) {
+  return (range.last - range.first + tokens_of_block - 1) / tokens_of_block;
+}
 
 void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange range,
-              const LinearMap& map, float* buffers, float* values, float* totals, float* largest) {
+              const LinearMap& map, const Upcoming& next, float* buffers, float* values, float* totals,
+              float* largest) {
   [[maybe_unused]] const TileRegisters tiles;
   const Space space(map, v.head_width, buffers);
   const std::int64_t stride = padded_to_lanes(v.head_width);
   const Factor* const weight = weight_factors(map, space);
+  Prefetch next_keys(next.first, next.tokens, steps_of(range)),
+      next_values(next.second, next.tokens, blocks_of(range) * map.features() / rows_at_once);
   in_blocks(
       range, [&](const TokenRange block) __attribute__((always_inline)) {
-        const std::int64_t count = make_outputs(k, mask, block, map, weight, space,
-                                                Prefetch(k, next_block(block, range), products_of_block));
+        const std::int64_t count = make_outputs(k, mask, block, map, weight, space, next_keys);
         if (count == 0) return;
         gather_factors<Side::right>(v, mask, block, as<Factor>(space.values), space.rows);
         make_shifts(map, count, space);
@@ -43,14 +45,13 @@ void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const Tok
         }
         key_features<Factor>(map, count, space, stride, values, totals, largest, totals);
         add_columns_times(as<const Factor>(space.features), whole_rows(count), map.features(),
-                          as<const Factor>(space.values), stride, values,
-                          Prefetch(v, next_block(block, range), map.features() / rows_at_once));
+                          as<const Factor>(space.values), stride, values, next_values);
       });
 }
 
 std::int64_t outputs(const Rows& q, const unsigned char* mask, const TokenRange range, const LinearMap& map,
-                     const float* values, const float* totals, const float* largest, float* buffers,
-                     const Rows& out) {
+                     const float* values, const float* totals, const float* largest, const Upcoming& next,
+                     float* buffers, const Rows& out) {
   [[maybe_unused]] const TileRegisters tiles;
   const Space space(map, out.head_width, buffers);
   const std::int64_t stride = padded_to_lanes(out.head_width);
@@ -58,16 +59,17 @@ std::int64_t outputs(const Rows& q, const unsigned char* mask, const TokenRange 
   const Factor* const value_factors = // of taylor, whose features are made in parts, with each of them
       map.map == PointMap::taylor ? nullptr
                                   : right_factors(values, map.features(), stride, as<Factor>(space.sums));
+  Prefetch next_queries(next.first, next.tokens, steps_of(range)),
+      next_outputs(next.second, next.tokens, steps_of(range));
   std::int64_t zeros = 0;
   in_blocks(
       range, [&](const TokenRange block) __attribute__((always_inline)) {
-        const std::int64_t count =
-            make_outputs(q, mask, block, map, weight, space, Prefetch<true>(out, block, products_of_block));
+        const std::int64_t count = make_outputs(q, mask, block, map, weight, space, next_queries);
         make_shifts(map, count, space);
         make_factors(map, mask, block, count, space);
         QueryProduct products[tokens_of_block];
         earlier_outputs(map, count, space, stride, values, value_factors, totals, largest, products,
-                        Prefetch(q, next_block(block, range), products_of_block));
+                        next_outputs);
         zeros += put_outputs(mask, block, map, products, space, out);
       });
   return zeros;

@@ -29,7 +29,7 @@ HYDRASCOPE_INLINE void exponential_queries(const LinearMap& whole, const std::in
       Lanes greater = upper;
       if constexpr (both)
         greater = larger(exponent_of<map, true>(at, minus) + load(largest + width + f), upper);
-      top = larger(present(f, whole.outputs) ? greater : top, top);
+      top = larger(kept(greater, f, whole.outputs, top), top);
     }
     products[row].reference = largest_of(top);
   }
@@ -39,19 +39,17 @@ HYDRASCOPE_INLINE void exponential_queries(const LinearMap& whole, const std::in
     const float plus = space.of_row[row], minus = space.of_row[tokens_of_block + row];
     const Lanes shift = all(products[row].reference);
     Lanes product{};
-    const auto put = [&](const Lanes& exponent, const Lanes& at, const WholeLanes& there,
-                         const std::int64_t f) __attribute__((always_inline)) {
-      const Lanes feature = times_factor<map>(feature_exponential<Number>(exponent - shift), at);
-      const Lanes kept = there ? feature : Lanes{};
-      store_left(features, f, kept);
-      product += kept * load(totals + f);
+    const auto put = [&](const Lanes& exponent, const Lanes& at, const std::int64_t f,
+                         const std::int64_t offset) __attribute__((always_inline)) {
+      const Lanes power = times_factor<map>(feature_exponential<Number>(exponent - shift), at);
+      const Lanes feature = kept(power, f, whole.outputs, Lanes{});
+      store_left(features, offset + f, feature);
+      product += feature * load(totals + offset + f);
     };
     for (std::int64_t f = 0; f < width; f += lane_count) {
-      const WholeLanes there = present(f, whole.outputs);
       const Lanes at = load(y + f);
-      put(exponent_of<map, false>(at, plus) + load(largest + f), at, there, f);
-      if constexpr (both)
-        put(exponent_of<map, true>(at, minus) + load(largest + width + f), at, there, width + f);
+      put(exponent_of<map, false>(at, plus) + load(largest + f), at, f, 0);
+      if constexpr (both) put(exponent_of<map, true>(at, minus) + load(largest + width + f), at, f, width);
     }
     products[row].product = sum_of(product);
   }
@@ -66,15 +64,15 @@ HYDRASCOPE_INLINE void plain_queries(const LinearMap& whole, const std::int64_t 
     const float a = space.of_row[row], b = space.of_row[tokens_of_block + row];
     Lanes product{};
     for (std::int64_t f = 0; f < width; f += lane_count) {
-      Lanes kept = plain_feature<map>(load(space.y + row * width + f), a, present(f, whole.outputs));
+      Lanes feature = kept(plain_feature<map>(load(space.y + row * width + f), a), f, whole.outputs, Lanes{});
       if constexpr (map == PointMap::relu_token_weighted) {
-        const Lanes second = kept * b;
+        const Lanes second = feature * b;
         store_left(features, width + f, second);
         product += second * load(totals + width + f);
-        kept *= a;
+        feature *= a;
       }
-      store_left(features, f, kept);
-      product += kept * load(totals + f);
+      store_left(features, f, feature);
+      product += feature * load(totals + f);
     }
     products[row] = {sum_of(product), 0};
   }
@@ -101,7 +99,7 @@ template <typename Number, typename Between = NoPrefetch>
 HYDRASCOPE_INLINE void earlier_outputs(const LinearMap& map, const std::int64_t count, const Space& space,
                                        const std::int64_t stride, const float* values,
                                        const Number* value_factors, const float* totals, const float* largest,
-                                       QueryProduct* products, Between between = {}) {
+                                       QueryProduct* products, Between&& between = {}) {
   const std::int64_t rows = whole_rows(count);
   if (map.map == PointMap::taylor) {
     clear(space.values, rows * stride);
@@ -117,6 +115,16 @@ HYDRASCOPE_INLINE void earlier_outputs(const LinearMap& map, const std::int64_t 
                           space.values, between);
 }
 
+// to = from / divisor. Divisions of whole registers take several times as long as products.
+HYDRASCOPE_INLINE void divide(const float* from, const float divisor, const std::int64_t count, float* to) {
+  const float factor = 1 / divisor;
+  if (__builtin_isnormal(factor)) {
+    for (std::int64_t f = 0; f < count; f += lane_count) store(to + f, load(from + f) * factor);
+  } else {
+    for (std::int64_t f = 0; f < count; f += lane_count) store(to + f, load(from + f) / divisor);
+  }
+}
+
 // Writes the block's outputs: the rows of space.values divided by the products or, with map.sums, as they
 // are, with the products beside them; 0 where masked. Returns the number of products that are 0.
 HYDRASCOPE_INLINE std::int64_t put_outputs(const unsigned char* mask, const TokenRange block,
@@ -125,19 +133,18 @@ HYDRASCOPE_INLINE std::int64_t put_outputs(const unsigned char* mask, const Toke
   const std::int64_t stride = padded_to_lanes(out.head_width);
   std::int64_t zeros = 0, row = 0;
   for (std::int64_t token = block.first; token < block.last; ++token) {
-    float* result = space.x; // 0 for a masked token; x is no longer needed
+    float* const result = place_of(out, token, space.x); // x is no longer needed
     QueryProduct product{0, -__builtin_inff()};
     if (real(mask, token)) {
-      result = space.values + row * stride;
+      const float* const numerator = space.values + row * stride;
       product = products[row];
       ++row;
       const float denominator = map.normalised ? product.product : 1;
       zeros += denominator == 0 ? 1 : 0;
       // Where the denominator is 0, every product is 0, and the numerator with them.
-      const Lanes divisor = all(denominator == 0 || map.sums != nullptr ? 1.0F : denominator);
-      for (std::int64_t f = 0; f < stride; f += lane_count) store(result + f, load(result + f) / divisor);
+      divide(numerator, denominator == 0 || map.sums != nullptr ? 1 : denominator, stride, result);
     } else {
-      clear(result, stride);
+      clear(result, stride); // 0 for a masked token
     }
     if (map.sums != nullptr) {
       map.sums[2 * token] = product.product;

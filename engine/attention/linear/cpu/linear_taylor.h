@@ -27,42 +27,47 @@ HYDRASCOPE_INLINE void taylor_parts(const LinearMap& map, const Use& use) {
   }
 }
 
-// Computes a part of the features of `count` rows, followed by rows of 0 up to whole_rows(count), and calls
-// use(row, f, a register of features) for each.
-template <typename Use>
-HYDRASCOPE_INLINE void taylor_features(const LinearMap& map, const TaylorPart& part, const std::int64_t count,
-                                       const Space& space, const Use& use) {
-  constexpr Lanes one = {1};
-  const std::int64_t stride = padded_to_lanes(map.outputs);
-  const auto own = static_cast<std::int32_t>(part.i - part.first); // i's place in the part
-  Lanes not_before[most_lanes / lane_count];
-  for (std::int64_t f = 0; f < most_lanes; f += lane_count) {
-    const WholeLanes place = lane_order + static_cast<std::int32_t>(f);
-    not_before[f / lane_count] = place == own ? all(0.70710678F) : (place > own ? all(1.0F) : Lanes{});
-  }
-  for (std::int64_t row = 0; row < count; ++row) {
-    const float* const y = space.y + row * stride;
-    for (std::int64_t f = 0; f < part.width; f += lane_count) {
-      Lanes feature = part.i == -2 ? (f == 0 ? one : Lanes{}) : load(y + part.first + f);
-      if (part.i >= 0) feature *= f < most_lanes ? not_before[f / lane_count] * y[part.i] : all(y[part.i]);
-      store(space.features + row * part.width + f, feature);
-      use(row, f, feature);
+// Registers of a part's features of one row.
+class TaylorFeatures {
+public:
+  HYDRASCOPE_INLINE explicit TaylorFeatures(const TaylorPart& part) : part_(part) {
+    const auto own = static_cast<std::int32_t>(part.i - part.first); // i's place in the part
+    for (std::int64_t f = 0; f < most_lanes; f += lane_count) {
+      const WholeLanes place = lane_order + static_cast<std::int32_t>(f);
+      not_before_[f / lane_count] = place == own ? all(0.70710678F) : (place > own ? all(1.0F) : Lanes{});
     }
   }
-  clear(space.features + count * part.width, (whole_rows(count) - count) * part.width);
-}
+
+  HYDRASCOPE_INLINE Lanes of(const float* y, const std::int64_t f) const {
+    constexpr Lanes one = {1};
+    if (part_.i == -2) return f == 0 ? one : Lanes{};
+    const Lanes feature = load(y + part_.first + f);
+    if (part_.i == -1) return feature;
+    return feature * (f < most_lanes ? not_before_[f / lane_count] * y[part_.i] : all(y[part_.i]));
+  }
+
+private:
+  TaylorPart part_;
+  Lanes not_before_[most_lanes / lane_count];
+};
 
 template <typename Number>
 HYDRASCOPE_INLINE void taylor_keys(const LinearMap& map, const std::int64_t count, const Space& space,
                                    const std::int64_t value_stride, float* values, float* totals) {
+  const std::int64_t stride = padded_to_lanes(map.outputs), rows = whole_rows(count);
   taylor_parts(
       map, [&](const TaylorPart& part) __attribute__((always_inline)) {
-        float* const total = totals + part.offset;
-        taylor_features(
-            map, part, count, space,
-            [&](std::int64_t, const std::int64_t f, const Lanes& feature)
-                __attribute__((always_inline)) { store(total + f, load(total + f) + feature); });
-        const std::int64_t rows = whole_rows(count);
+        const TaylorFeatures features(part);
+        for (std::int64_t f = 0; f < part.width; f += lane_count) {
+          Lanes total = load(totals + part.offset + f);
+          for (std::int64_t row = 0; row < count; ++row) {
+            const Lanes feature = features.of(space.y + row * stride, f);
+            store(space.features + row * part.width + f, feature);
+            total += feature;
+          }
+          store(totals + part.offset + f, total);
+        }
+        clear(space.features + count * part.width, (rows - count) * part.width);
         add_columns_times(right_factors(space.features, rows, part.width, as<Number>(space.spare)), rows,
                           part.width, as<const Number>(space.values), value_stride,
                           values + part.offset * value_stride);
@@ -74,15 +79,21 @@ template <typename Number>
 HYDRASCOPE_INLINE void taylor_outputs(const LinearMap& map, const std::int64_t count, const Space& space,
                                       const std::int64_t value_stride, const float* values,
                                       const float* totals, float* denominators) {
+  const std::int64_t stride = padded_to_lanes(map.outputs), rows = whole_rows(count);
   Lanes products[tokens_of_block] = {};
   taylor_parts(
       map, [&](const TaylorPart& part) __attribute__((always_inline)) {
-        const float* const total = totals + part.offset;
-        taylor_features(
-            map, part, count, space,
-            [&](const std::int64_t row, const std::int64_t f, const Lanes& feature)
-                __attribute__((always_inline)) { products[row] += feature * load(total + f); });
-        const std::int64_t rows = whole_rows(count);
+        const TaylorFeatures features(part);
+        for (std::int64_t row = 0; row < count; ++row) {
+          Lanes product = products[row];
+          for (std::int64_t f = 0; f < part.width; f += lane_count) {
+            const Lanes feature = features.of(space.y + row * stride, f);
+            store(space.features + row * part.width + f, feature);
+            product += feature * load(totals + part.offset + f);
+          }
+          products[row] = product;
+        }
+        clear(space.features + count * part.width, (rows - count) * part.width);
         rows_times<Start::sums>(left_factors(space.features, rows, part.width, as<Number>(space.spare)), rows,
                                 part.width,
                                 right_factors(values + part.offset * value_stride, part.width, value_stride,
