@@ -4,6 +4,7 @@
 //   build/cpu_loops --benchmark_filter=hedgehog
 //
 // bytes/s: inputs read and output written once. FLOP/s: two for each multiply-accumulate of the products.
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "engine/attention/hydra/cpu/hydra.h"
 #include "engine/attention/linear/cpu/linear.h"
+#include "engine/attention/simd/cpu/product.h"
 #include "engine/attention/softmax/cpu/softmax.h"
 
 namespace hydrascope::cpu {
@@ -35,6 +37,7 @@ public:
             .token_stride = width_,
             .head_stride = width_};
   }
+  float* floats() { return values_.front().values; }
   double bytes() const { return static_cast<double>(values_.size() * sizeof(Lanes)); }
 
 private:
@@ -75,27 +78,77 @@ void hydra_cosine(benchmark::State& state, const Processor processor, const std:
   tell(state, q.bytes() + k.bytes() + v.bytes() + out.bytes(), 0);
 }
 
-// Both passes of one head with a trained map, d = 64.
-void hedgehog(benchmark::State& state, const Processor processor, const std::int64_t tokens) {
-  constexpr std::int64_t width = 64;
+// A linear kernel of one head, d = 64.
+struct LinearCase {
+  const char* name;
+  PointMap map;
+  bool projects; // whether W is trained
+
+  std::int64_t features() const { return has_two_halves(map) ? 2 * width : width; }
+  // Multiply-accumulates of a token: both maps, then its features with d values, twice.
+  double products() const {
+    return static_cast<double>((projects ? 2 * width * width : 0) + 2 * features() * width);
+  }
+
+  static constexpr std::int64_t width = 64;
+};
+constexpr LinearCase hedgehog_case{"hedgehog", PointMap::plus_minus_exponential, true};
+constexpr LinearCase linear_cases[] = {hedgehog_case,
+                                       {"hedgehog-softmax", PointMap::plus_minus_softmax, true},
+                                       {"t2r", PointMap::relu, true},
+                                       {"exp-t1", PointMap::exponential, false},
+                                       {"elu", PointMap::one_plus_elu, false},
+                                       {"relu", PointMap::relu, false}};
+
+// Both passes.
+void linear(benchmark::State& state, const Processor processor, const LinearCase& one,
+            const std::int64_t tokens) {
+  constexpr std::int64_t width = LinearCase::width;
   const LinearLoops& loops = linear_loops(processor);
   Tensor q(tokens, width), k(tokens, width), v(tokens, width), out(tokens, width),
       weight(width, width, 1.F / 64);
-  LinearMap map{.map = PointMap::plus_minus_exponential, .head_width = width, .outputs = width};
-  map.weight = static_cast<const float*>(weight.rows().data);
-  std::vector<float> buffers = buffer(buffer_floats(map, width));
+  LinearMap map{.map = one.map, .head_width = width, .outputs = width};
+  if (one.projects) map.weight = static_cast<const float*>(weight.rows().data);
+  Tensor buffers(buffer_floats(map, width), most_lanes), values(map.features(), width);
   for (auto _ : state) {
     KeySums sums(map, width);
-    loops.add_keys(k.rows(), v.rows(), nullptr, {0, tokens}, map, {}, buffers.data(), sums.values.data(),
+    auto* const sum_values =
+        static_cast<float*>(values.rows().data); // aligned, which those of `sums` need not be
+    std::ranges::copy(sums.values, sum_values);
+    loops.add_keys(k.rows(), v.rows(), nullptr, {0, tokens}, map, {}, buffers.floats(), sum_values,
                    sums.totals.data(), sums.largest.data());
-    loops.outputs(q.rows(), nullptr, {0, tokens}, map, sums.values.data(), sums.totals.data(),
-                  sums.largest.data(), {}, buffers.data(), out.rows());
+    loops.outputs(q.rows(), nullptr, {0, tokens}, map, sum_values, sums.totals.data(), sums.largest.data(),
+                  {}, buffers.floats(), out.rows());
     benchmark::DoNotOptimize(out.rows().data);
     benchmark::ClobberMemory();
   }
-  const double products =
-      2.0 * width * width + 4.0 * width * width; // both maps; 2d features with d values, twice
-  tell(state, q.bytes() + k.bytes() + v.bytes() + out.bytes(), static_cast<double>(tokens) * products);
+  tell(state, q.bytes() + k.bytes() + v.bytes() + out.bytes(), static_cast<double>(tokens) * one.products());
+}
+
+// The matrix products of a block of tokens alone: what bounds the above.
+void linear_products(benchmark::State& state, const Processor processor, const LinearCase& one) {
+  constexpr std::int64_t width = LinearCase::width;
+  const ProductLoops& loops = product_loops(processor);
+  const std::int64_t features = one.features();
+  Tensor x(tokens_of_block, width), y(tokens_of_block, width), weight(width, width),
+      query_features(tokens_of_block, features), key_features(tokens_of_block, features),
+      values(tokens_of_block, width), key_sums(features, width), sums(features, width);
+  loops.make_left(x.floats(), tokens_of_block, width, x.floats());
+  loops.make_left(query_features.floats(), tokens_of_block, features, query_features.floats());
+  loops.make_right(weight.floats(), width, width, weight.floats());
+  loops.make_right(key_features.floats(), tokens_of_block, features, key_features.floats());
+  loops.make_right(values.floats(), tokens_of_block, width, values.floats());
+  loops.make_right(key_sums.floats(), features, width, key_sums.floats());
+  for (auto _ : state) {
+    for (int side = 0; side < (one.projects ? 2 : 0); ++side)
+      loops.rows_times(x.floats(), tokens_of_block, width, weight.floats(), width, y.floats());
+    loops.add_columns_times(key_features.floats(), tokens_of_block, features, values.floats(), width,
+                            sums.floats());
+    loops.rows_times(query_features.floats(), tokens_of_block, features, key_sums.floats(), width,
+                     y.floats());
+    benchmark::ClobberMemory();
+  }
+  tell(state, 0, static_cast<double>(tokens_of_block) * one.products());
 }
 
 // The same, causal.
@@ -145,11 +198,21 @@ void add_benchmarks() {
         benchmark::RegisterBenchmark(name("hydra-cosine", processor, tokens).c_str(), hydra_cosine, processor,
                                      tokens, 768);
       if (tokens == 65536) continue; // beyond every cache: of interest to what only reads and writes
-      benchmark::RegisterBenchmark(name("hedgehog", processor, tokens).c_str(), hedgehog, processor, tokens);
+      benchmark::RegisterBenchmark(name("hedgehog", processor, tokens).c_str(), linear, processor,
+                                   hedgehog_case, tokens);
       if (!has_bfloat16_products(processor)) // its products are of floats
         benchmark::RegisterBenchmark(name("causal-hedgehog", processor, tokens).c_str(), causal_hedgehog,
                                      processor, tokens);
       benchmark::RegisterBenchmark(name("flash", processor, tokens).c_str(), softmax, processor, tokens);
+    }
+  // Beside their bound, with all data in the second-level cache.
+  constexpr std::int64_t cached_tokens = 256;
+  for (const Processor processor : processors())
+    for (const LinearCase& one : linear_cases) {
+      benchmark::RegisterBenchmark(name(one.name, processor, cached_tokens).c_str(), linear, processor, one,
+                                   cached_tokens);
+      benchmark::RegisterBenchmark((std::string(one.name) + "-products/" + name_of(processor)).c_str(),
+                                   linear_products, processor, one);
     }
 }
 

@@ -140,6 +140,17 @@ HYDRASCOPE_INLINE float sum_of(const Lanes& x) {
   return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
+// The last number first.
+HYDRASCOPE_INLINE Lanes reversed(const Lanes& x) {
+#if defined __AVX512F__
+  return __builtin_shufflevector(x, x, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+#elif defined __AVX__
+  return __builtin_shufflevector(x, x, 7, 6, 5, 4, 3, 2, 1, 0);
+#else
+  return __builtin_shufflevector(x, x, 3, 2, 1, 0);
+#endif
+}
+
 // |x| < 2²².
 HYDRASCOPE_INLINE Lanes nearest_whole(const Lanes& x) {
 #if defined __AVX512F__

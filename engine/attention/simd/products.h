@@ -231,17 +231,11 @@ HYDRASCOPE_INLINE void make_tiled_product(const Left<Pair>& a, const Pair* b, co
 
 #endif
 
-// C (rows, stride) = or += A (rows, depth) · B (depth, stride). rows: a multiple of rows_at_once; stride: of
-// most_lanes. Pairs: within the life of TileRegisters.
-template <Start start, typename Entry, typename Between = NoPrefetch>
-HYDRASCOPE_INLINE void make_product(const Left<Entry>& a, const Entry* b, const std::int64_t rows,
-                                    const std::int64_t depth, const std::int64_t stride, float* c,
-                                    Between&& between = {}, const float* start_row = nullptr) {
-#ifdef __AMX_BF16__
-  if constexpr (depth_of<Entry> == 2)
-    if (rows % tile_rows == 0 && depth % tile_words == 0)
-      return make_tiled_product<start>(a, b, rows, depth, stride, c, between, start_row);
-#endif
+// As make_product(), in registers.
+template <Start start, typename Entry, typename Between>
+HYDRASCOPE_INLINE void make_register_product(const Left<Entry>& a, const Entry* b, const std::int64_t rows,
+                                             const std::int64_t depth, const std::int64_t stride, float* c,
+                                             Between&& between, const float* start_row) {
   for (std::int64_t i = 0; i < rows; i += rows_at_once) {
     between();
     const Left<Entry> own{a.data + i * a.row, a.row, a.column};
@@ -252,6 +246,26 @@ HYDRASCOPE_INLINE void make_product(const Left<Entry>& a, const Entry* b, const 
       make_tile<start, registers_at_once>(own, b + f, depth, stride, to + f, from_row(f));
     for (; f < stride; f += lane_count) make_tile<start, 1>(own, b + f, depth, stride, to + f, from_row(f));
   }
+}
+
+// C (rows, stride) = or += A (rows, depth) · B (depth, stride). rows: a multiple of rows_at_once; stride: of
+// most_lanes. Pairs: within the life of TileRegisters.
+template <Start start, typename Entry, typename Between = NoPrefetch>
+HYDRASCOPE_INLINE void make_product(const Left<Entry>& a, const Entry* b, const std::int64_t rows,
+                                    const std::int64_t depth, const std::int64_t stride, float* c,
+                                    Between&& between = {}, const float* start_row = nullptr) {
+#ifdef __AMX_BF16__
+  if constexpr (depth_of<Entry> == 2)
+    if (rows % tile_rows == 0 && depth >= tile_words) {
+      const std::int64_t tiled = depth / tile_words * tile_words;
+      make_tiled_product<start>(a, b, rows, tiled, stride, c, between, start_row);
+      if (tiled == depth) return;
+      const Left<Entry> rest{a.data + tiled * a.column, a.row, a.column};
+      return make_register_product<Start::sums>(rest, b + tiled * stride, rows, depth - tiled, stride, c,
+                                                NoPrefetch(), nullptr);
+    }
+#endif
+  make_register_product<start>(a, b, rows, depth, stride, c, between, start_row);
 }
 
 // c (rows,stride) = or += a (rows,depth) · b, or row + that, whose right factor has `depth` rows. All whole.

@@ -86,8 +86,14 @@ std::int64_t LinearMap::features() const {
   if (has_two_halves(map)) return 2 * width;
   if (map != PointMap::taylor) return width;
   std::int64_t count = most_lanes + width;
-  for (std::int64_t i = 0; i < outputs; ++i) count += width - i / most_lanes * most_lanes;
+  for (std::int64_t i = 0; i < width; i += most_lanes)
+    count += taylor_own_features + most_lanes * (width - i - most_lanes);
   return count;
+}
+
+std::int64_t LinearMap::features_at_once() const {
+  if (map != PointMap::taylor) return features();
+  return std::max(taylor_own_features, most_lanes + padded_to_lanes(outputs));
 }
 
 KeySums::KeySums(const LinearMap& map, const std::int64_t value_width)

@@ -13,6 +13,9 @@
 
 namespace hydrascope::cpu {
 
+// taylor's products of sixteen y with each other: the squares, and each of the others once.
+constexpr std::int64_t taylor_own_features = (1 + most_lanes / 2) * most_lanes;
+
 // φ of one head's queries or keys: y = scale · (x·W + b) − half_square · ‖x‖². Exponential maps are divided
 // by the largest of each feature over the keys, which cancels in the quotient.
 struct LinearMap {
@@ -29,12 +32,10 @@ struct LinearMap {
   float* sums = nullptr;
 
   // The padded length of a row of features. The second half begins at a whole lane, and so does each part of
-  // taylor's: the 1, y, and for every i the products with y_j from i's own lanes on.
+  // taylor's (linear_taylor.h).
   std::int64_t features() const;
-  // The number of features that are computed at once.
-  std::int64_t features_at_once() const {
-    return map == PointMap::taylor ? padded_to_lanes(outputs) : features();
-  }
+  // The number of features that are computed at once, at most.
+  std::int64_t features_at_once() const;
   // The numbers of a token that products of a block's queries and keys take: its features; y of taylor.
   std::int64_t turned_rows() const;
 };

@@ -71,7 +71,7 @@ bool causal_keys(const Rows& k, const Rows& v, const unsigned char* mask, const 
   const std::int64_t stride = padded_to_lanes(v.head_width);
   const std::int64_t count = make_outputs(k, mask, block, map, map.weight, space);
   if (count == 0) return true;
-  make_shifts(map, count, space);
+  make_shifts<float>(map, count, space);
   make_factors(map, mask, block, count, space);
   float growth = 0;
   with_exponential_map(
@@ -114,7 +114,7 @@ std::int64_t causal_outputs(const Rows& q, const unsigned char* mask, const Toke
   const Space space(map, out.head_width, scores + tokens_of_block * tokens_of_block);
   const std::int64_t stride = padded_to_lanes(out.head_width);
   const std::int64_t count = make_outputs(q, mask, block, map, map.weight, space), rows = whole_rows(count);
-  make_shifts(map, count, space);
+  make_shifts<float>(map, count, space);
   make_factors(map, mask, block, count, space);
   QueryProduct products[tokens_of_block];
   earlier_outputs(map, count, space, stride, values, values, totals, largest, products);

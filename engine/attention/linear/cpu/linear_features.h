@@ -64,7 +64,7 @@ constexpr bool is_softmax(const PointMap map) {
 struct ShiftedSum {
   float largest, sum;
 };
-template <bool negative>
+template <typename Number, bool negative>
 HYDRASCOPE_INLINE ShiftedSum shifted_sum(const float* y, const std::int64_t outputs) {
   Lanes top = all(-__builtin_inff());
   for (std::int64_t f = 0; f < outputs; f += lane_count) {
@@ -75,21 +75,22 @@ HYDRASCOPE_INLINE ShiftedSum shifted_sum(const float* y, const std::int64_t outp
   Lanes sum{};
   for (std::int64_t f = 0; f < outputs; f += lane_count) {
     const Lanes at = negative ? -load(y + f) : load(y + f);
-    sum += kept(exponential(at - largest), f, outputs, Lanes{});
+    sum += kept(feature_exponential<Number>(at - largest), f, outputs, Lanes{});
   }
   return {largest, sum_of(sum)};
 }
 
 // log Σ e^y and log Σ e^−y of each row into space.of_row, for softmaxes.
+template <typename Number>
 HYDRASCOPE_INLINE void make_shifts(const LinearMap& map, const std::int64_t count, const Space& space) {
   if (!is_softmax(map.map)) return;
   const std::int64_t width = padded_to_lanes(map.outputs);
   float *const plus = space.of_row, *const minus = space.of_row + tokens_of_block;
   float plus_sums[tokens_of_block], minus_sums[tokens_of_block];
   for (std::int64_t row = 0; row < count; ++row) {
-    const ShiftedSum of_plus = shifted_sum<false>(space.y + row * width, map.outputs);
+    const ShiftedSum of_plus = shifted_sum<Number, false>(space.y + row * width, map.outputs);
     const ShiftedSum of_minus =
-        has_two_halves(map.map) ? shifted_sum<true>(space.y + row * width, map.outputs) : of_plus;
+        has_two_halves(map.map) ? shifted_sum<Number, true>(space.y + row * width, map.outputs) : of_plus;
     plus[row] = of_plus.largest;
     plus_sums[row] = of_plus.sum;
     minus[row] = of_minus.largest;
@@ -168,7 +169,8 @@ HYDRASCOPE_INLINE Lanes plain_feature(const Lanes& y, const float factor) {
 }
 
 // half_square · ‖x‖².
-HYDRASCOPE_INLINE float shift_of(const LinearMap& map, const float* x, const std::int64_t padded) {
+template <typename Number>
+HYDRASCOPE_INLINE float shift_of(const LinearMap& map, const Number* x, const std::int64_t padded) {
   if (map.half_square == 0) return 0;
   Lanes squares{};
   for (std::int64_t f = 0; f < padded; f += lane_count) {
@@ -185,10 +187,7 @@ HYDRASCOPE_INLINE std::int64_t scale_rows(const Rows& from, const unsigned char*
   const std::int64_t width = padded_to_lanes(map.head_width);
   clear(space.x, width); // row_of() leaves what is beyond a row
   std::int64_t count = 0;
-  for (std::int64_t token = block.first; token < block.last; ++token) {
-    if (token % rows_at_once == 0) between();
-    if (!real(mask, token)) continue;
-    const float* const x = row_of(from, token, space.x);
+  const auto scale = [&](const auto* x) __attribute__((always_inline)) {
     const float shift = shift_of(map, x, width);
     float* const y = space.y + count * width;
     for (std::int64_t f = 0; f < width; f += lane_count) {
@@ -196,6 +195,14 @@ HYDRASCOPE_INLINE std::int64_t scale_rows(const Rows& from, const unsigned char*
       if (map.bias != nullptr) sum += load(map.bias + f);
       store(y + f, sum * map.scale - shift);
     }
+  };
+  for (std::int64_t token = block.first; token < block.last; ++token) {
+    if (token % rows_at_once == 0) between();
+    if (!real(mask, token)) continue;
+    if (from.element == Element::bfloat16 && from.head_width == width)
+      scale(static_cast<const std::uint16_t*>(from.data) + token * from.token_stride);
+    else
+      scale(row_of(from, token, space.x));
     ++count;
   }
   return count;

@@ -49,6 +49,15 @@ HYDRASCOPE_INLINE void put_keys(const std::int64_t count, Number* features, cons
   store(added, sum);
 }
 
+// The rows of features after the last key's, up to whole_rows(count).
+template <typename Number>
+HYDRASCOPE_INLINE void clear_absent_keys(const std::int64_t count, const std::int64_t features,
+                                         const Space& space) {
+  const std::int64_t done = (count + 1) / 2 * 2; // they are made by two
+  clear(space.features + done * features / depth_of<Number>,
+        (whole_rows(count) - done) * features / depth_of<Number>);
+}
+
 template <typename Number, PointMap map>
 HYDRASCOPE_INLINE void exponential_keys(const LinearMap& whole, const std::int64_t count, const Space& space,
                                         const std::int64_t value_stride, float* values, float* totals,
@@ -124,9 +133,7 @@ HYDRASCOPE_INLINE void key_features(const LinearMap& map, const std::int64_t cou
   if (map.map == PointMap::relu_token_weighted)
     plain_keys<Number, PointMap::relu_token_weighted>(map, count, space, added);
   if (map.map == PointMap::unit) plain_keys<Number, PointMap::unit>(map, count, space, added);
-  const std::int64_t done = (count + 1) / 2 * 2; // they are made by two
-  clear(space.features + done * map.features() / depth_of<Number>,
-        (whole_rows(count) - done) * map.features() / depth_of<Number>);
+  clear_absent_keys<Number>(count, map.features(), space);
 }
 
 } // namespace

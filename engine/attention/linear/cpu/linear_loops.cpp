@@ -37,7 +37,7 @@ void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const Tok
         const std::int64_t count = make_outputs(k, mask, block, map, weight, space, next_keys);
         if (count == 0) return;
         gather_factors<Side::right>(v, mask, block, as<Factor>(space.values), space.rows);
-        make_shifts(map, count, space);
+        make_shifts<Factor>(map, count, space);
         make_factors(map, mask, block, count, space);
         if (map.map == PointMap::taylor) {
           taylor_keys<Factor>(map, count, space, stride, values, totals);
@@ -65,7 +65,7 @@ std::int64_t outputs(const Rows& q, const unsigned char* mask, const TokenRange 
   in_blocks(
       range, [&](const TokenRange block) __attribute__((always_inline)) {
         const std::int64_t count = make_outputs(q, mask, block, map, weight, space, next_queries);
-        make_shifts(map, count, space);
+        make_shifts<Factor>(map, count, space);
         make_factors(map, mask, block, count, space);
         QueryProduct products[tokens_of_block];
         earlier_outputs(map, count, space, stride, values, value_factors, totals, largest, products,

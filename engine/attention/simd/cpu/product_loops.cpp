@@ -1,0 +1,39 @@
+// Matrix products of factors in memory, for the processor that HYDRASCOPE_CPU names.
+#include "engine/attention/simd/cpu/product.h"
+#include "engine/attention/simd/products.h"
+
+namespace hydrascope::cpu::HYDRASCOPE_CPU {
+namespace {
+
+void make_left(const float* a, const std::int64_t rows, const std::int64_t depth, void* factors) {
+  for (std::int64_t i = 0; i < rows * depth; i += lane_count)
+    store_left(static_cast<Factor*>(factors), i, load(a + i));
+}
+
+void make_right(const float* b, const std::int64_t depth, const std::int64_t width, void* factors) {
+  for (std::int64_t k = 0; k < depth; k += 2)
+    for (std::int64_t f = 0; f < width; f += lane_count)
+      store_right(static_cast<Factor*>(factors), k, width, f, load(b + k * width + f),
+                  load(b + (k + 1) * width + f));
+}
+
+void rows_product(const void* a, const std::int64_t rows, const std::int64_t depth, const void* b,
+                  const std::int64_t width, float* c) {
+  [[maybe_unused]] const TileRegisters tiles;
+  rows_times<Start::zero>(static_cast<const Factor*>(a), rows, depth, static_cast<const Factor*>(b), width,
+                          c);
+}
+
+void columns_product(const void* a, const std::int64_t depth, const std::int64_t columns, const void* b,
+                     const std::int64_t width, float* c) {
+  [[maybe_unused]] const TileRegisters tiles;
+  add_columns_times(static_cast<const Factor*>(a), depth, columns, static_cast<const Factor*>(b), width, c);
+}
+
+constexpr ProductLoops loops{make_left, make_right, rows_product, columns_product};
+
+} // namespace
+
+const ProductLoops& product_loops() { return loops; }
+
+} // namespace hydrascope::cpu::HYDRASCOPE_CPU
