@@ -94,7 +94,8 @@ if(TARGET plain_tests)
   file(GLOB _loop_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/engine/attention/*/cpu/*.cpp" "${CMAKE_SOURCE_DIR}/engine/attention/simd/*.cpp")
   list(FILTER _loop_sources EXCLUDE REGEX "_loops\\.cpp$")
   target_sources(plain_tests PRIVATE ${HYDRASCOPE_PLAIN_UNITS} ${_loop_sources})
-  foreach(_name IN ITEMS attention/causal_loops attention/cuda_linear attention/linear_loops attention/softmax_cpu run/quantities/deletion
+  foreach(_name IN ITEMS attention/causal_loops attention/cuda_linear attention/exponential_loops attention/linear_loops attention/product_loops
+                         attention/softmax_cpu run/quantities/deletion
                          measure/pointing training/class_counts)
     target_sources(plain_tests PRIVATE "${CMAKE_SOURCE_DIR}/tests/engine/${_name}_test.cpp")
   endforeach()
@@ -229,7 +230,7 @@ if(benchmark_FOUND)
   add_executable(cpu_loops ${_benchmark_sources} "${CMAKE_SOURCE_DIR}/tests/benchmarks/cpu_loops.cpp")
   hydrascope_fused_loops(cpu_loops)
   target_include_directories(cpu_loops PRIVATE "${CMAKE_SOURCE_DIR}")
-  target_link_libraries(cpu_loops PRIVATE benchmark::benchmark hydrascope_warnings)
+  target_link_libraries(cpu_loops PRIVATE benchmark::benchmark PkgConfig::jemalloc hydrascope_warnings)
 endif()
 
 # Drives the window with Dear ImGui Test Engine: on a virtual X display, with EGL and no display at all, and, for what

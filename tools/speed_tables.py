@@ -101,6 +101,15 @@ def deit_on_two_processors():
         yield [row, str(case["batch"]), *ratios]
 
 
+@table("kernel-processors")
+def kernels_on_two_processors():
+    files = ("compare-kernels", "compare-kernels-intel")
+    rows = list(measured_twice(*files, fair))
+    yield ["beside", "tokens:", "row", *(f"{processor(name)}, {raw.read[name]['date']}:" for name in files)]
+    for case, row in rows:
+        yield [f"`{case['case'].split(',')[0]}`", f"{case['tokens']:,}", *row]
+
+
 def few_tokens():
     """Milliseconds of each run with one and with two threads, by kernel and tokens; the runs took turns."""
     runs = {threads: [{(one["kernel"], one["N"]): one["median_ms"] for one in raw(f"few-tokens-{threads}-{run}")}
@@ -364,3 +373,26 @@ def loops_alone():
             names = (f"{loop}/{kind}/4096" for kind in ("plain", "avx2", "avx512", "avx512bf16", "amx"))
             yield [f"{loop}, G{'B/s' if unit == 'bytes_per_second' else 'FLOP/s'}, {processor(file)}",
                    *(f"{1e-9 * found[name][unit]:,.0f}" if name in found else "" for name in names)]
+
+
+def loops_beside_products(kind):
+    """By kernel: GFLOP/s of the products alone and of the whole loop, with all data in a cache, for a kind of processor."""
+    rates = {one["run_name"]: 1e-9 * one["FLOP/s"] for one in raw("loops-linear")["benchmarks"]
+             if one.get("aggregate_name") == "median"}
+    for name in rates:
+        kernel, found, *tokens = name.split("/")
+        if found == kind and tokens:
+            yield kernel, rates[f"{kernel}-products/{kind}"], rates[name]
+
+
+@table("loops-linear")
+def linear_loops_beside_products():
+    kinds = ("avx512", "amx")
+    rows = {kernel: [] for kernel, _, _ in loops_beside_products(kinds[0])}
+    for kind in kinds:
+        for kernel, products, loop in loops_beside_products(kind):
+            rows[kernel] += [f"{products:.0f}", f"{loop:.0f}", percent(loop / products, 0)]
+    yield ["GFLOP/s", *(f"{what}, {kind}:" for kind in ("float32", "bfloat16, AMX")
+                        for what in ("products alone", "the loop", "share"))]
+    for kernel, cells in rows.items():
+        yield [f"`{kernel}`", *cells]

@@ -17,6 +17,10 @@
 
 namespace hydrascope::app {
 
+// How many jobs' work has not ended, those that were replaced included: they may hold models and hidden
+// states.
+inline std::atomic<int> background_jobs_at_work = 0;
+
 template <typename Result>
 class BackgroundJob {
 public:
@@ -26,8 +30,15 @@ public:
   // Starts the thread. `wake`, if not empty, is called from it at the end of the work. `paused`: until the
   // first call of pause(false).
   BackgroundJob(Work work, std::function<void()> wake, bool paused = false)
-      : work_(std::move(work)), wake_(std::move(wake)), paused_(paused) {
-    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+      : wake_(std::move(wake)), paused_(paused) {
+    ++background_jobs_at_work;
+    thread_ = std::jthread([this, work = std::move(work)](const std::stop_token& stop) mutable {
+      run(work, stop);
+      work = {}; // what it holds is freed now, not when the owner looks
+      --background_jobs_at_work;
+      done_ = true;
+      if (wake_ && !retired_) wake_();
+    });
   }
 
   // ---- For the owner's thread. Destruction stops the work and waits for it: within a frame only if done(),
@@ -80,19 +91,16 @@ public:
   }
 
 private:
-  void run(const std::stop_token& stop) {
+  void run(const Work& work, const std::stop_token& stop) {
     try {
-      work_(*this, stop);
+      work(*this, stop);
     } catch (const Cancelled&) { // NOLINT(bugprone-empty-catch): stopped on request
     } catch (const std::exception& error) {
       const std::scoped_lock lock(mutex_);
       problem_ = error.what();
     }
-    done_ = true;
-    if (wake_ && !retired_) wake_();
   }
 
-  Work work_;
   std::function<void()> wake_;
   std::atomic<bool> done_ = false, retired_ = false;
   std::mutex mutex_; // guards the following

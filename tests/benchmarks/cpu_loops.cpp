@@ -5,6 +5,7 @@
 //
 // bytes/s: inputs read and output written once. FLOP/s: two for each multiply-accumulate of the products.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <random>
 #include <string>
@@ -36,6 +37,15 @@ public:
             .head_width = width_,
             .token_stride = width_,
             .head_stride = width_};
+  }
+  // The same, rounded to bfloat16 in half of the place.
+  Rows half_rows() {
+    Rows half = rows();
+    half.element = Element::bfloat16;
+    auto* const to = static_cast<std::uint16_t*>(half.data);
+    for (std::size_t i = 0; i < values_.size() * most_lanes; ++i)
+      to[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(floats()[i]) >> 16);
+    return half;
   }
   float* floats() { return values_.front().values; }
   double bytes() const { return static_cast<double>(values_.size() * sizeof(Lanes)); }
@@ -104,21 +114,17 @@ constexpr LinearCase linear_cases[] = {hedgehog_case,
 void linear(benchmark::State& state, const Processor processor, const LinearCase& one,
             const std::int64_t tokens) {
   constexpr std::int64_t width = LinearCase::width;
-  const LinearLoops& loops = linear_loops(processor);
   Tensor q(tokens, width), k(tokens, width), v(tokens, width), out(tokens, width),
       weight(width, width, 1.F / 64);
   LinearMap map{.map = one.map, .head_width = width, .outputs = width};
-  if (one.projects) map.weight = static_cast<const float*>(weight.rows().data);
-  Tensor buffers(buffer_floats(map, width), most_lanes), values(map.features(), width);
+  if (one.projects) map.weight = weight.floats();
+  KeySums sums(map, width);
+  const auto rows_of = [&](Tensor& x) { return has_bfloat16_products(processor) ? x.half_rows() : x.rows(); };
+  const KeyHead keys{rows_of(k), rows_of(v), map, &sums};
+  const QueryHead queries{rows_of(q), map, &sums, rows_of(out)};
   for (auto _ : state) {
-    KeySums sums(map, width);
-    auto* const sum_values =
-        static_cast<float*>(values.rows().data); // aligned, which those of `sums` need not be
-    std::ranges::copy(sums.values, sum_values);
-    loops.add_keys(k.rows(), v.rows(), nullptr, {0, tokens}, map, {}, buffers.floats(), sum_values,
-                   sums.totals.data(), sums.largest.data());
-    loops.outputs(q.rows(), nullptr, {0, tokens}, map, sum_values, sums.totals.data(), sums.largest.data(),
-                  {}, buffers.floats(), out.rows());
+    add_keys({&keys, 1}, nullptr, {0, tokens}, processor);
+    linear_outputs({&queries, 1}, nullptr, {0, tokens}, processor);
     benchmark::DoNotOptimize(out.rows().data);
     benchmark::ClobberMemory();
   }

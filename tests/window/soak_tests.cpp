@@ -4,6 +4,7 @@
 // steps that could be undone: what it was full of before differs each time.
 #include <array>
 #include <cfloat>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "app/document/edits.h"
+#include "app/jobs/background_job.h"
 #include "engine/base/text.h"
 #include "engine/figures/figure.h"
 #include "tests/support/bytes_in_use.h"
@@ -127,11 +129,13 @@ private:
   std::array<const char*, 5> endings_{"svg", "pdf", "png", "csv", "json"};
 };
 
-// Of a session that has just begun, with nothing in memory that is not shown.
+// Of a session that has just begun, with nothing in memory that is not shown. Measurements that were stopped
+// hold their tensors until their kernel returns.
 double megabytes_at_rest(ImGuiTestContext* context) {
   if (editor().training.active()) editor().emit(StopTraining{});
   settle(context);
   start_over(context);
+  while (background_jobs_at_work > 0) context->Yield();
   IM_CHECK_RETV(application().run("model.free_memory"), 0);
   settle(context);
   return megabytes_in_use();
@@ -162,6 +166,7 @@ void random_actions_for_long(ImGuiTestContext* context) {
       const double used = megabytes_in_use();
       megabytes.push_back(megabytes_at_rest(context));
       fmt::print("[soak] {} actions, {:.1f} MB in use, {:.1f} MB at rest\n", i + 1, used, megabytes.back());
+      std::fflush(stdout); // also where it is a file
     }
     if (editor().training.active()) editor().emit(StopTraining{});
     settle(context);

@@ -24,7 +24,8 @@ std::int64_t count_of_parts(const std::int64_t tokens, const std::int64_t featur
   return std::max<std::int64_t>(1, (tokens + tokens_of_part - 1) / tokens_of_part);
 }
 
-// The tokens of all heads of all sequences, cut into parts of equal numbers of blocks, but for the last.
+// The tokens of all heads of all sequences, cut into parts of equal numbers of blocks; the last ones may be
+// shorter or empty.
 struct Parts {
   struct Unit {
     std::int64_t sequence = 0, head = 0, part = 0;
@@ -47,7 +48,7 @@ struct Parts {
     std::int64_t sequence = 0, part = 0, head = 0, heads = 0;
     cpu::TokenRange range;
   };
-  // The longest that begins with i and ends before `end`, of at most `most_heads`.
+  // The longest that begins with i and ends at `end` or before, of at most `most_heads`.
   Run run(const std::int64_t i, const std::int64_t end, const std::int64_t most_heads) const {
     const std::int64_t part = i / heads % count, head = i % heads;
     return {i / heads / count, part, head, std::min({heads - head, end - i, most_heads}), range_of(part)};
@@ -59,8 +60,8 @@ private:
   }
 };
 
-// As many heads as half of the second-level cache holds the sums and projections of, with a few rows of each:
-// the loops go through them again and again.
+// How many heads fit half of the second-level cache with their sums, projections and two blocks of rows: the
+// loops reread them for every block.
 std::int64_t heads_at_once(const cpu::LinearMap& map, const std::int64_t value_width) {
   const std::int64_t sums = map.features() * cpu::padded_to_lanes(value_width);
   const std::int64_t weight =
@@ -121,7 +122,7 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
                               const bool normalised) {
   const std::int64_t batch = input.q.size(0), heads = input.q.size(1), tokens = input.q.size(2),
                      width = input.q.size(3), key_heads = input.k.size(1), group = heads / key_heads;
-  const bool bfloat16 = input.q.scalar_type() == at::kBFloat16;
+  const cpu::Processor processor = cpu::best_processor(input.q.scalar_type() == at::kBFloat16);
   const at::Tensor query = dense_features(input.q), key = dense_features(input.k),
                    value = dense_features(input.v);
   const HeadMaps query_maps(map, query_projection, width, normalised),
@@ -149,7 +150,7 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
             {rows_of(key, run.sequence, head), rows_of(value, run.sequence, head),
              key_maps.of(run.sequence, head),
              &sums[static_cast<std::size_t>((run.sequence * key_heads + head) * parts + run.part)]});
-      cpu::add_keys(run_heads, masks.of(run.sequence), run.range, bfloat16);
+      cpu::add_keys(run_heads, masks.of(run.sequence), run.range, processor);
       i += run.heads;
     }
   });
@@ -165,7 +166,7 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
                              &sums[static_cast<std::size_t>(of_key)],
                              rows_of(output.out, run.sequence, head)});
       }
-      zeros += cpu::linear_outputs(run_heads, masks.of(run.sequence), run.range, bfloat16);
+      zeros += cpu::linear_outputs(run_heads, masks.of(run.sequence), run.range, processor);
       i += run.heads;
     }
   });
@@ -209,7 +210,7 @@ std::int64_t run_causally(const AttentionInput& input, const at::Tensor& mask, c
                        const cpu::KeyHead one{rows_of(key, sequence, head), rows_of(value, sequence, head),
                                               key_maps.of(sequence, head),
                                               &before[static_cast<std::size_t>(i)]};
-                       cpu::add_keys({&one, 1}, masks.of(sequence), range, false);
+                       cpu::add_keys({&one, 1}, masks.of(sequence), range, cpu::best_processor(false));
                      }
                    });
 

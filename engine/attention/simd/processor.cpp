@@ -61,7 +61,8 @@ std::int64_t second_cache_bytes() {
   static const std::int64_t bytes = [] {
 #ifdef _SC_LEVEL2_CACHE_SIZE
     const std::int64_t told = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    if (told > 0) return told;
+    // A virtual machine may tell those of all cores together.
+    if (told > 0) return std::clamp<std::int64_t>(told, 1 << 18, 1 << 21);
 #endif
     return std::int64_t{1} << 20;
   }();

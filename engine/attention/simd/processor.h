@@ -22,7 +22,8 @@ const std::vector<Processor>& processors();
 // The fastest kind for products of floats, or of bfloat16 numbers where the machine has such products.
 Processor best_processor(bool bfloat16);
 
-// The bytes of a core's second-level cache; 1 MiB where the system does not say.
+// The bytes of a core's second-level cache as the system tells it, but 256 KiB to 2 MiB; 1 MiB where it does
+// not.
 std::int64_t second_cache_bytes();
 
 // Declares `const Loops& name()` for each kind of processor, in a namespace called like it, and

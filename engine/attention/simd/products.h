@@ -77,31 +77,43 @@ HYDRASCOPE_INLINE void add_products(Lanes& sum, const __m512bh& a, const __m512b
   sum = __builtin_bit_cast(Lanes, _mm512_dpbf16_ps(__builtin_bit_cast(__m512, sum), a, b));
 }
 
-// The right factor of rows of floats (depth, width), made in `spare`. depth: even.
-HYDRASCOPE_INLINE const Pair* right_factors(const float* from, const std::int64_t depth,
-                                            const std::int64_t width, Pair* spare) {
-  for (std::int64_t k = 0; k < depth; k += 2)
-    for (std::int64_t f = 0; f < width; f += lane_count)
-      store_right(spare, k, width, f, load(from + k * width + f), load(from + (k + 1) * width + f));
-  return spare;
-}
-HYDRASCOPE_INLINE const Pair* left_factors(const float* from, const std::int64_t rows,
-                                           const std::int64_t depth, Pair* spare) {
-  for (std::int64_t i = 0; i < rows * depth; i += lane_count) store_left(spare, i, load(from + i));
-  return spare;
-}
-
 #else
 using Factor = float;
 #endif
 
-// Rows of floats are factors as they are.
-HYDRASCOPE_INLINE const float* right_factors(const float* from, std::int64_t, std::int64_t, float*) {
-  return from;
+// Factors from rows of floats (rows, depth), or (depth, width) with an even depth. In place where to is from.
+template <typename Number>
+HYDRASCOPE_INLINE void make_left(const float* from, const std::int64_t rows, const std::int64_t depth,
+                                 Number* to) {
+  for (std::int64_t i = 0; i < rows * depth; i += lane_count) store_left(to, i, load(from + i));
 }
+template <typename Number>
+HYDRASCOPE_INLINE void make_right(const float* from, const std::int64_t depth, const std::int64_t width,
+                                  Number* to) {
+  for (std::int64_t k = 0; k < depth; k += 2)
+    for (std::int64_t f = 0; f < width; f += lane_count)
+      store_right(to, k, width, f, load(from + k * width + f), load(from + (k + 1) * width + f));
+}
+
+// The same, made in `spare`; rows of floats are factors as they are.
 HYDRASCOPE_INLINE const float* left_factors(const float* from, std::int64_t, std::int64_t, float*) {
   return from;
 }
+HYDRASCOPE_INLINE const float* right_factors(const float* from, std::int64_t, std::int64_t, float*) {
+  return from;
+}
+#ifdef __AVX512BF16__
+HYDRASCOPE_INLINE const Pair* left_factors(const float* from, const std::int64_t rows,
+                                           const std::int64_t depth, Pair* spare) {
+  make_left(from, rows, depth, spare);
+  return spare;
+}
+HYDRASCOPE_INLINE const Pair* right_factors(const float* from, const std::int64_t depth,
+                                            const std::int64_t width, Pair* spare) {
+  make_right(from, depth, width, spare);
+  return spare;
+}
+#endif
 
 // The first halves of two registers, number by number, and the second.
 HYDRASCOPE_INLINE Lanes alternate_first(const Lanes& a, const Lanes& b) {

@@ -254,7 +254,7 @@ TEST(LinearLoops, PartsOfTheKeysAddUp) {
   std::vector<cpu::KeySums> whole(1, cpu::KeySums(map, 24));
   const auto add = [&](const cpu::TokenRange range, cpu::KeySums& sums) {
     const cpu::KeyHead head{keys, values, map, &sums};
-    cpu::add_keys({&head, 1}, nullptr, range, false);
+    cpu::add_keys({&head, 1}, nullptr, range, cpu::best_processor(false));
   };
   add({0, 10}, parts[0]);
   add({10, tokens}, parts[1]);
@@ -268,45 +268,72 @@ TEST(LinearLoops, PartsOfTheKeysAddUp) {
 }
 
 // What is requested from memory ahead must not change what is computed: blocks of three heads in turn, side
-// by side or one after another, give bit for bit what each head gives alone.
+// by side or one after another, give bit for bit what each head gives alone. Rows that are copied first, and
+// rows that are taken where they lie; each head with a projection of its own.
 TEST(LinearLoops, HeadsTogetherGiveWhatEachGives) {
-  constexpr std::int64_t heads = 3, many = 300, width = 24;
-  const std::vector<unsigned char> mask = every_third_masked(many);
-  for (const bool side_by_side : {false, true})
-    for (const bool bfloat16 : {false, true}) {
-      SCOPED_TRACE((side_by_side ? "side by side" : "one after another") +
-                   std::string(bfloat16 ? ", bfloat16" : ""));
-      const Element element = bfloat16 ? Element::bfloat16 : Element::float32;
-      Sequence q(heads, many, width, 0), k(heads, many, width, 1), v(heads, many, width, 2);
-      const auto rows_of = [&](Sequence& x, const std::int64_t head) {
-        Rows rows = x.rows(element);
-        rows.heads = 1;
-        rows.head_stride = width;
-        if (side_by_side) rows.token_stride = heads * width;
-        rows.data = static_cast<std::byte*>(rows.data) +
-                    head * (side_by_side ? width : many * width) * (bfloat16 ? 2 : 4);
-        return rows;
-      };
-      const LinearMap map{.map = PointMap::plus_minus_exponential, .head_width = width, .outputs = width};
-      std::vector<cpu::KeySums> sums(heads, cpu::KeySums(map, width)), expected_sums = sums;
-      Sequence out(heads, many, width, 3), expected(heads, many, width, 4);
-      std::vector<cpu::KeyHead> keys;
-      std::vector<cpu::QueryHead> queries;
-      std::int64_t zeros = 0;
-      for (std::int64_t head = 0; head < heads; ++head) {
-        const auto at = static_cast<std::size_t>(head);
-        keys.push_back({rows_of(k, head), rows_of(v, head), map, &sums[at]});
-        queries.push_back({rows_of(q, head), map, &sums[at], rows_of(out, head)});
-        const cpu::KeyHead key{keys.back().k, keys.back().v, map, &expected_sums[at]};
-        cpu::add_keys({&key, 1}, mask.data(), {0, many}, bfloat16);
-        const cpu::QueryHead query{queries.back().q, map, &expected_sums[at], rows_of(expected, head)};
-        zeros += cpu::linear_outputs({&query, 1}, mask.data(), {0, many}, bfloat16);
-      }
-      cpu::add_keys(keys, mask.data(), {0, many}, bfloat16);
-      EXPECT_EQ(cpu::linear_outputs(queries, mask.data(), {0, many}, bfloat16), zeros);
-      EXPECT_EQ(
-          bfloat16 ? std::vector<float>(out.halves.begin(), out.halves.end()) : out.floats,
-          bfloat16 ? std::vector<float>(expected.halves.begin(), expected.halves.end()) : expected.floats);
+  constexpr std::int64_t heads = 3, many = 300;
+  const std::vector<unsigned char> masked = every_third_masked(many);
+  for (const std::int64_t width : {24, 32})
+    for (const bool side_by_side : {false, true})
+      for (const unsigned char* const mask : {masked.data(), static_cast<const unsigned char*>(nullptr)})
+        for (const Element element : {Element::float32, Element::bfloat16}) {
+          const bool bfloat16 = element == Element::bfloat16;
+          SCOPED_TRACE(std::to_string(width) + (side_by_side ? ", side by side" : ", one after another") +
+                       (mask != nullptr ? ", masked" : "") + (bfloat16 ? ", bfloat16" : ""));
+          const cpu::Processor processor = cpu::best_processor(bfloat16);
+          Sequence q(heads, many, width, 0), k(heads, many, width, 1), v(heads, many, width, 2);
+          const auto rows_of = [&](Sequence& x, const std::int64_t head) {
+            Rows rows = x.rows(element);
+            rows.heads = 1;
+            rows.head_stride = width;
+            if (side_by_side) rows.token_stride = heads * width;
+            rows.data = static_cast<std::byte*>(rows.data) +
+                        head * (side_by_side ? width : many * width) * (bfloat16 ? 2 : 4);
+            return rows;
+          };
+          LinearMap map{.map = PointMap::plus_minus_exponential, .head_width = width, .outputs = width};
+          std::vector<Projection> projections(heads, Projection(width, width));
+          std::vector<cpu::KeySums> sums(heads, cpu::KeySums(map, width)), expected_sums = sums;
+          Sequence out(heads, many, width, 3), expected(heads, many, width, 4);
+          std::vector<cpu::KeyHead> keys;
+          std::vector<cpu::QueryHead> queries;
+          std::int64_t zeros = 0;
+          for (std::int64_t head = 0; head < heads; ++head) {
+            const auto at = static_cast<std::size_t>(head);
+            for (float& weight : projections[at].weight) weight *= static_cast<float>(head + 1);
+            map.weight = projections[at].weight.data();
+            keys.push_back({rows_of(k, head), rows_of(v, head), map, &sums[at]});
+            queries.push_back({rows_of(q, head), map, &sums[at], rows_of(out, head)});
+            const cpu::KeyHead key{keys.back().k, keys.back().v, map, &expected_sums[at]};
+            cpu::add_keys({&key, 1}, mask, {0, many}, processor);
+            const cpu::QueryHead query{queries.back().q, map, &expected_sums[at], rows_of(expected, head)};
+            zeros += cpu::linear_outputs({&query, 1}, mask, {0, many}, processor);
+          }
+          cpu::add_keys(keys, mask, {0, many}, processor);
+          cpu::add_keys(keys, mask, {many, many}, processor); // of no tokens
+          EXPECT_EQ(cpu::linear_outputs(queries, mask, {0, many}, processor), zeros);
+          EXPECT_TRUE(bfloat16 ? out.halves == expected.halves : out.floats == expected.floats);
+        }
+}
+
+// Denominators whose reciprocal is infinite (5e-40) or subnormal (1e38). Products of bfloat16 numbers have no
+// subnormal results.
+TEST(LinearLoops, DividesByNumbersOfAnySize) {
+  constexpr std::int64_t width = 16;
+  for (const Variant& variant : variants())
+    for (const float scale : {1e-21F, 4.5e17F}) {
+      if (scale < 1 && variant.tolerance > 1e-3) continue;
+      SCOPED_TRACE(std::string(variant.name) + ", " + std::to_string(scale));
+      Sequence q(2, tokens, width, 0), k(2, tokens, width, 1), v(2, tokens, width, 2);
+      const LinearMap map{.map = PointMap::relu, .head_width = width, .outputs = width, .scale = scale};
+      const Sequence out = outputs_of(*variant.loops, map, q, k, v, Element::float32, nullptr, tokens);
+      const DefinedOutput expected = defined_linear_attention(map, q, k, v, 1, nullptr);
+      double worst = 0;
+      for (std::int64_t i = 0; i < tokens; ++i)
+        for (std::int64_t f = 0; f < width; ++f)
+          worst = std::max(
+              worst, error_of(out.at(i, width + f), expected.out[static_cast<std::size_t>(i * width + f)]));
+      EXPECT_LT(worst, scale < 1 ? 5e-3 : variant.tolerance); // subnormal products have fewer digits
     }
 }
 

@@ -22,7 +22,7 @@ float share_of(const float largest, const float top) {
   return largest == top ? 1 : std::exp(largest - top);
 }
 
-// The rows of heads that lie side by side, as those of one range of tokens.
+// All heads as one Rows if they lie side by side in memory.
 template <auto rows, typename Head>
 std::optional<Rows> side_by_side(const std::span<const Head> heads) {
   Rows all = heads.front().*rows;
@@ -36,13 +36,14 @@ std::optional<Rows> side_by_side(const std::span<const Head> heads) {
   return all;
 }
 
-// Calls use(head, blocks, what comes next) for a few blocks of the range after another, for each of these
-// with every head. Where heads lie side by side, each requests a part of the next blocks' tokens, with all
-// heads; else its own rows of them.
+// Walks the range a few blocks at a time and calls use(head, blocks, upcoming) for every head before it moves
+// on. If the heads lie side by side, each call requests its share of the next tokens, with all heads; else
+// its own rows of them.
 template <auto first, auto second, typename Head, typename Use>
-void for_heads_of_blocks(const std::span<const Head> heads, const TokenRange range, const bool bfloat16,
-                         const Use& use) {
-  const std::int64_t at_once = bfloat16 ? 2 * tokens_of_block : tokens_of_block;
+void for_heads_of_blocks(const std::span<const Head> heads, const TokenRange range, const Use& use) {
+  // The same bytes of either type. W and S become factors of bfloat16 each time, so fewer tokens cost more.
+  const std::int64_t blocks_at_once = (heads.front().*first).element == Element::float32 ? 1 : 2;
+  const std::int64_t at_once = blocks_at_once * tokens_of_block;
   const auto count = static_cast<std::int64_t>(heads.size());
   const std::optional<Rows> all_first = side_by_side<first>(heads), all_second = side_by_side<second>(heads);
   for (TokenRange blocks{range.first, 0}; blocks.first < range.last; blocks.first = blocks.last) {
@@ -65,7 +66,7 @@ void for_heads_of_blocks(const std::span<const Head> heads, const TokenRange ran
 std::int64_t buffer_floats(const LinearMap& map, const std::int64_t value_width) {
   const std::int64_t in = padded_to_lanes(map.head_width), out = padded_to_lanes(map.outputs),
                      value = padded_to_lanes(value_width), features = map.features_at_once();
-  const std::int64_t factors = in * out + features * value + tokens_of_block * std::max(in, features);
+  const std::int64_t factors = in * out + features * value + tokens_of_block * in;
   return tokens_of_block * (in + out + features + value + 2) + 2 * std::max(in, value) + factors;
 }
 
@@ -103,13 +104,13 @@ KeySums::KeySums(const LinearMap& map, const std::int64_t value_width)
               without_exponential(map.map) ? 0 : -std::numeric_limits<float>::infinity()) {}
 
 void add_keys(const std::span<const KeyHead> heads, const unsigned char* mask, const TokenRange range,
-              const bool bfloat16) {
-  const LinearLoops& loops = linear_loops(best_processor(bfloat16));
+              const Processor processor) {
+  const LinearLoops& loops = linear_loops(processor);
   const KeyHead& any = heads.front();
   const auto buffers =
       std::make_unique_for_overwrite<float[]>(size(buffer_floats(any.map, any.v.head_width)));
   for_heads_of_blocks<&KeyHead::k, &KeyHead::v>(
-      heads, range, bfloat16, [&](const KeyHead& head, const TokenRange blocks, const Upcoming& next) {
+      heads, range, [&](const KeyHead& head, const TokenRange blocks, const Upcoming& next) {
         loops.add_keys(head.k, head.v, mask, blocks, head.map, next, buffers.get(), head.sums->values.data(),
                        head.sums->totals.data(), head.sums->largest.data());
       });
@@ -140,14 +141,14 @@ void merge(const std::span<KeySums> parts) {
 }
 
 std::int64_t linear_outputs(const std::span<const QueryHead> heads, const unsigned char* mask,
-                            const TokenRange range, const bool bfloat16) {
-  const LinearLoops& loops = linear_loops(best_processor(bfloat16));
+                            const TokenRange range, const Processor processor) {
+  const LinearLoops& loops = linear_loops(processor);
   const QueryHead& any = heads.front();
   const auto buffers =
       std::make_unique_for_overwrite<float[]>(size(buffer_floats(any.map, any.out.head_width)));
   std::int64_t zeros = 0;
   for_heads_of_blocks<&QueryHead::q, &QueryHead::out>(
-      heads, range, bfloat16, [&](const QueryHead& head, const TokenRange blocks, const Upcoming& next) {
+      heads, range, [&](const QueryHead& head, const TokenRange blocks, const Upcoming& next) {
         zeros +=
             loops.outputs(head.q, mask, blocks, head.map, head.sums->values.data(), head.sums->totals.data(),
                           head.sums->largest.data(), next, buffers.get(), head.out);

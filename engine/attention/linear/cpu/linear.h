@@ -67,9 +67,10 @@ struct QueryHead {
 
 // Adds the real keys of a range, a few blocks of all heads at a time: the heads of a token, which mostly lie
 // side by side, come from memory together. mask: a byte per token, 0 = masked; null: all real. Masked keys
-// are not read. bfloat16: products of numbers rounded to it and summed in float32, where the processor has
-// them.
-void add_keys(std::span<const KeyHead> heads, const unsigned char* mask, TokenRange range, bool bfloat16);
+// are not read. Products are of numbers rounded to bfloat16 and summed in float32 where the processor has
+// these.
+void add_keys(std::span<const KeyHead> heads, const unsigned char* mask, TokenRange range,
+              Processor processor);
 
 // Adds the sums of other keys.
 void add_sums(KeySums& sums, const KeySums& others);
@@ -80,7 +81,7 @@ void merge(std::span<KeySums> parts);
 // out_i of a range's tokens, 0 where masked or where φ(q_i)·z is 0, of all heads as above. Returns the number
 // of real tokens whose φ(q_i)·z is 0, of all heads together.
 std::int64_t linear_outputs(std::span<const QueryHead> heads, const unsigned char* mask, TokenRange range,
-                            bool bfloat16);
+                            Processor processor);
 
 // The queries of a head and their outputs.
 struct CausalQueries {
@@ -99,7 +100,8 @@ std::int64_t causal_outputs(const Rows& k, const Rows& v, std::span<const Causal
 
 // The loops behind these functions.
 struct LinearLoops {
-  // add_keys() and linear_outputs() of one head. `buffers`: buffer_floats().
+  // add_keys() and linear_outputs() of one head. next: only requested from memory; {}: nothing. `buffers`:
+  // buffer_floats().
   void (*add_keys)(const Rows& k, const Rows& v, const unsigned char* mask, TokenRange range,
                    const LinearMap& map, const Upcoming& next, float* buffers, float* values, float* totals,
                    float* largest);

@@ -128,9 +128,9 @@ std::int64_t causal_outputs(const Rows& q, const unsigned char* mask, const Toke
       float* const at = scores + row * tokens_of_block + f;
       Lanes product = load(at);
       if (taylor) product = 1.0F + product + 0.5F * product * product;
-      const Lanes kept = row < count && present(f, row + 1) ? product : Lanes{};
-      store(at, kept);
-      sum += kept;
+      const Lanes score = row < count ? kept(product, f, row + 1, Lanes{}) : Lanes{};
+      store(at, score);
+      sum += score;
     }
     if (row < count) products[row].product += sum_of(sum);
   }

@@ -35,7 +35,7 @@ struct Space {
   float* rows;   // (2,d)
   float* weight; // (d,outputs): factors of W
   float* sums;   // (features at once,d): factors of S
-  float* spare;  // (T,features at once or d): factors of floats
+  float* spare;  // (T,d): left factors of x
 };
 
 template <typename Number>
@@ -86,7 +86,7 @@ HYDRASCOPE_INLINE void make_shifts(const LinearMap& map, const std::int64_t coun
   if (!is_softmax(map.map)) return;
   const std::int64_t width = padded_to_lanes(map.outputs);
   float *const plus = space.of_row, *const minus = space.of_row + tokens_of_block;
-  float plus_sums[tokens_of_block], minus_sums[tokens_of_block];
+  float plus_sums[tokens_of_block] = {}, minus_sums[tokens_of_block] = {};
   for (std::int64_t row = 0; row < count; ++row) {
     const ShiftedSum of_plus = shifted_sum<Number, false>(space.y + row * width, map.outputs);
     const ShiftedSum of_minus =
@@ -208,8 +208,7 @@ HYDRASCOPE_INLINE std::int64_t scale_rows(const Rows& from, const unsigned char*
   return count;
 }
 
-// Gathers the block's real rows and computes their y into space.y. weight: factors of W. Returns their
-// number.
+// Computes y of the block's real rows into space.y. weight: factors of W; null: W = I. Returns their number.
 template <typename Number, typename Between = NoPrefetch>
 HYDRASCOPE_INLINE std::int64_t make_outputs(const Rows& from, const unsigned char* mask,
                                             const TokenRange block, const LinearMap& map,

@@ -15,7 +15,7 @@ HYDRASCOPE_INLINE const Factor* weight_factors(const LinearMap& map, const Space
                        as<Factor>(space.weight));
 }
 
-// The steps of a product that is as long as the range: how often its Prefetch is called.
+// How often a product over the range calls its Prefetch.
 HYDRASCOPE_INLINE std::int64_t steps_of(const TokenRange range) {
   return (range.last - range.first + rows_at_once - 1) / rows_at_once;
 }
@@ -39,7 +39,7 @@ void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const Tok
         gather_factors<Side::right>(v, mask, block, as<Factor>(space.values), space.rows);
         make_shifts<Factor>(map, count, space);
         make_factors(map, mask, block, count, space);
-        if (map.map == PointMap::taylor) {
+        if (map.map == PointMap::taylor) { // takes so long that waiting for values is no part of it
           taylor_keys<Factor>(map, count, space, stride, values, totals);
           return;
         }

@@ -115,7 +115,8 @@ HYDRASCOPE_INLINE void earlier_outputs(const LinearMap& map, const std::int64_t 
                           space.values, between);
 }
 
-// to = from / divisor. Divisions of whole registers take several times as long as products.
+// to = from / divisor. Divisions of whole registers take several times as long as products; they are needed
+// only where the reciprocal is 0, subnormal or not finite.
 HYDRASCOPE_INLINE void divide(const float* from, const float divisor, const std::int64_t count, float* to) {
   const float factor = 1 / divisor;
   if (__builtin_isnormal(factor)) {

@@ -10,8 +10,9 @@ namespace {
 struct TaylorPart {
   enum class Kind {
     linear, // 1 and fifteen zeros, then y
-    own,    // y_i y_j of a whole register of i and j: the squares, then i and its opposite in eight registers
-    cross,  // y_i y_j for `count` i from `i` on, each with `width` j from `first` on, all of later registers
+    own, // y_i y_j within one sixteen: the squares, then eight rows of sixteen, row i with the products of i
+         // and of 15 − i
+    cross, // y_i y_j for `count` i from `i` on, each with `width` j from `first` on, all of later sixteens
   };
   Kind kind = Kind::linear;
   std::int64_t i = 0, count = 0, first = 0, width = 0;
@@ -45,8 +46,8 @@ HYDRASCOPE_INLINE void taylor_parts(const LinearMap& map, const Use& use) {
   }
 }
 
-// Calls use(f, make) for every register of a part's features, which begins with feature f; make(y) makes it
-// from a row.
+// Calls use(f, make) for each register of a part's features. f: its first feature; make(y) computes it from a
+// row.
 template <typename Use>
 HYDRASCOPE_INLINE void taylor_registers(const TaylorPart& part, const Use& use) {
   constexpr Lanes one = {1};
@@ -66,7 +67,7 @@ HYDRASCOPE_INLINE void taylor_registers(const TaylorPart& part, const Use& use) 
               const Lanes x = load(y + at);
               return x * x * 0.70710678F;
             });
-      // The register of i has y_i y_j at places j > i and, from the other end, those of its opposite below i.
+      // Row i: y_i y_j at places j > i; at places p < i, in reverse, y_(15−i) y_(15−p).
       for (std::int64_t i = 0; i < most_lanes / 2; ++i)
         for (std::int64_t f = 0; f < most_lanes; f += lane_count) {
           const WholeLanes place = lane_order + static_cast<std::int32_t>(f);
@@ -85,8 +86,8 @@ HYDRASCOPE_INLINE void taylor_registers(const TaylorPart& part, const Use& use) 
       for (std::int64_t i = 0; i < part.count; ++i)
         for (std::int64_t f = 0; f < part.width; f += lane_count)
           use(
-              i * part.width + f, [ at = part.first + f, one = part.i + i ](const float* y)
-                                      __attribute__((always_inline)) { return load(y + at) * y[one]; });
+              i * part.width + f, [ at = part.first + f, index = part.i + i ](const float* y)
+                                      __attribute__((always_inline)) { return load(y + at) * y[index]; });
       return;
   }
 }
@@ -132,7 +133,7 @@ HYDRASCOPE_INLINE void taylor_outputs(const LinearMap& map, const std::int64_t c
                 products[row] += feature * total;
               }
             });
-        clear(reinterpret_cast<float*>(features + count * row_factors), (rows - count) * row_factors);
+        clear(space.features + count * row_factors, (rows - count) * row_factors);
         rows_times<Start::sums>(static_cast<const Number*>(features), rows, part.features,
                                 right_factors(values + part.offset * value_stride, part.features,
                                               value_stride, as<Number>(space.sums)),

@@ -1,5 +1,5 @@
-// The loops' matrix products on their own, for tests of their errors and as the bound of their speed. No
-// LibTorch.
+// The loops' matrix products on their own: for tests of their errors and, in the benchmark, as an upper bound
+// on the loops' speed. No LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace hydrascope::cpu {
 
 // Factors are floats or, where the processor has products of bfloat16 numbers, pairs of these in half of the
-// place (products.h). rows and columns: a multiple of 4; depth of rows: of most_lanes, of columns: of 4;
-// width: of most_lanes.
+// place (products.h). rows, and depth of columns: multiples of 4; depth of rows, columns and width: of
+// most_lanes.
 struct ProductLoops {
   // a (rows,depth) as a left factor of rows_times(); b (depth,width) as the right factor of both, and a
   // (depth,columns) as the left one of add_columns_times(). `factors` may be a or b itself.

@@ -5,16 +5,12 @@
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
-void make_left(const float* a, const std::int64_t rows, const std::int64_t depth, void* factors) {
-  for (std::int64_t i = 0; i < rows * depth; i += lane_count)
-    store_left(static_cast<Factor*>(factors), i, load(a + i));
+void left(const float* a, const std::int64_t rows, const std::int64_t depth, void* factors) {
+  make_left(a, rows, depth, static_cast<Factor*>(factors));
 }
 
-void make_right(const float* b, const std::int64_t depth, const std::int64_t width, void* factors) {
-  for (std::int64_t k = 0; k < depth; k += 2)
-    for (std::int64_t f = 0; f < width; f += lane_count)
-      store_right(static_cast<Factor*>(factors), k, width, f, load(b + k * width + f),
-                  load(b + (k + 1) * width + f));
+void right(const float* b, const std::int64_t depth, const std::int64_t width, void* factors) {
+  make_right(b, depth, width, static_cast<Factor*>(factors));
 }
 
 void rows_product(const void* a, const std::int64_t rows, const std::int64_t depth, const void* b,
@@ -30,7 +26,7 @@ void columns_product(const void* a, const std::int64_t depth, const std::int64_t
   add_columns_times(static_cast<const Factor*>(a), depth, columns, static_cast<const Factor*>(b), width, c);
 }
 
-constexpr ProductLoops loops{make_left, make_right, rows_product, columns_product};
+constexpr ProductLoops loops{left, right, rows_product, columns_product};
 
 } // namespace
 
