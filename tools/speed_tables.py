@@ -79,13 +79,16 @@ def measured_twice(first, second, shown):
                 yield one, [row["row"], range_text(row), range_text(others[row["row"]])]
 
 
-@table("compare-dates")
-def kernels_on_two_dates():
-    files = ("compare-kernels", "compare-kernels-again")
+def kernels_measured_twice(second, heading):
+    files = ("compare-kernels", second)
     rows = list(measured_twice(*files, fair))
-    yield ["beside", "tokens:", "row", *(f"{raw.read[name]['date']}:" for name in files)]
+    yield ["beside", "tokens:", "row", *(f"{heading(name)}:" for name in files)]
     for case, row in rows:
         yield [f"`{case['case'].split(',')[0]}`", f"{case['tokens']:,}", *row]
+
+
+def date(name):
+    return raw.read[name]["date"]
 
 
 def processor(name):
@@ -96,18 +99,19 @@ def processor(name):
 def deit_on_two_processors():
     files = ("compare-models", "compare-models-again")
     rows = list(measured_twice(*files, lambda row: not row.endswith("own")))
-    yield ["times as long", "batch:", *(f"{processor(name)}, {raw.read[name]['date']}:" for name in files)]
+    yield ["times as long", "batch:", *(f"{processor(name)}, {date(name)}:" for name in files)]
     for case, (row, *ratios) in rows:
         yield [row, str(case["batch"]), *ratios]
 
 
+@table("compare-dates")
+def kernels_on_two_dates():
+    return kernels_measured_twice("compare-kernels-again", date)
+
+
 @table("kernel-processors")
 def kernels_on_two_processors():
-    files = ("compare-kernels", "compare-kernels-intel")
-    rows = list(measured_twice(*files, fair))
-    yield ["beside", "tokens:", "row", *(f"{processor(name)}, {raw.read[name]['date']}:" for name in files)]
-    for case, row in rows:
-        yield [f"`{case['case'].split(',')[0]}`", f"{case['tokens']:,}", *row]
+    return kernels_measured_twice("compare-kernels-intel", lambda name: f"{processor(name)}, {date(name)}")
 
 
 def few_tokens():

@@ -19,7 +19,10 @@ namespace hydrascope::app {
 
 // How many jobs' work has not ended, those that were replaced included: they may hold models and hidden
 // states.
-inline std::atomic<int> background_jobs_at_work = 0;
+inline std::atomic<int>& background_jobs_at_work() {
+  static std::atomic<int> count = 0;
+  return count;
+}
 
 template <typename Result>
 class BackgroundJob {
@@ -31,11 +34,11 @@ public:
   // first call of pause(false).
   BackgroundJob(Work work, std::function<void()> wake, bool paused = false)
       : wake_(std::move(wake)), paused_(paused) {
-    ++background_jobs_at_work;
+    ++background_jobs_at_work();
     thread_ = std::jthread([this, work = std::move(work)](const std::stop_token& stop) mutable {
       run(work, stop);
       work = {}; // what it holds is freed now, not when the owner looks
-      --background_jobs_at_work;
+      --background_jobs_at_work();
       done_ = true;
       if (wake_ && !retired_) wake_();
     });

@@ -135,7 +135,7 @@ double megabytes_at_rest(ImGuiTestContext* context) {
   if (editor().training.active()) editor().emit(StopTraining{});
   settle(context);
   start_over(context);
-  while (background_jobs_at_work > 0) context->Yield();
+  while (background_jobs_at_work() > 0) context->Yield();
   IM_CHECK_RETV(application().run("model.free_memory"), 0);
   settle(context);
   return megabytes_in_use();

@@ -219,7 +219,7 @@ HYDRASCOPE_INLINE void make_tile_row(const Factors& load_factors, const Pair* b,
 template <Start start, typename Between>
 HYDRASCOPE_INLINE void make_tiled_product(const Left<Pair>& a, const Pair* b, const std::int64_t rows,
                                           const std::int64_t depth, const std::int64_t stride, float* c,
-                                          Between&& between, const float* start_row) {
+                                          Between between, const float* start_row) {
   constexpr int columns_at_once = 4;
   for (std::int64_t i = 0; i < rows; i += tile_rows) {
     for (std::int64_t row = 0; row < tile_rows; row += rows_at_once) between();
@@ -247,7 +247,7 @@ HYDRASCOPE_INLINE void make_tiled_product(const Left<Pair>& a, const Pair* b, co
 template <Start start, typename Entry, typename Between>
 HYDRASCOPE_INLINE void make_register_product(const Left<Entry>& a, const Entry* b, const std::int64_t rows,
                                              const std::int64_t depth, const std::int64_t stride, float* c,
-                                             Between&& between, const float* start_row) {
+                                             Between between, const float* start_row) {
   for (std::int64_t i = 0; i < rows; i += rows_at_once) {
     between();
     const Left<Entry> own{a.data + i * a.row, a.row, a.column};
@@ -265,7 +265,7 @@ HYDRASCOPE_INLINE void make_register_product(const Left<Entry>& a, const Entry* 
 template <Start start, typename Entry, typename Between = NoPrefetch>
 HYDRASCOPE_INLINE void make_product(const Left<Entry>& a, const Entry* b, const std::int64_t rows,
                                     const std::int64_t depth, const std::int64_t stride, float* c,
-                                    Between&& between = {}, const float* start_row = nullptr) {
+                                    Between between = {}, const float* start_row = nullptr) {
 #ifdef __AMX_BF16__
   if constexpr (depth_of<Entry> == 2)
     if (rows % tile_rows == 0 && depth >= tile_words) {
@@ -283,8 +283,8 @@ HYDRASCOPE_INLINE void make_product(const Left<Entry>& a, const Entry* b, const 
 // c (rows,stride) = or += a (rows,depth) · b, or row + that, whose right factor has `depth` rows. All whole.
 template <Start start, typename Number, typename Between = NoPrefetch>
 HYDRASCOPE_INLINE void rows_times(const Number* a, const std::int64_t rows, const std::int64_t depth,
-                                  const Number* b, const std::int64_t stride, float* c,
-                                  Between&& between = {}, const float* start_row = nullptr) {
+                                  const Number* b, const std::int64_t stride, float* c, Between between = {},
+                                  const float* start_row = nullptr) {
   constexpr std::int64_t step = depth_of<Number>;
   make_product<start>(Left<Number>{a, depth / step, 1}, b, rows, depth / step, stride, c, between, start_row);
 }
@@ -293,7 +293,7 @@ HYDRASCOPE_INLINE void rows_times(const Number* a, const std::int64_t rows, cons
 template <typename Number, typename Between = NoPrefetch>
 HYDRASCOPE_INLINE void add_columns_times(const Number* a, const std::int64_t depth,
                                          const std::int64_t columns, const Number* b,
-                                         const std::int64_t stride, float* c, Between&& between = {}) {
+                                         const std::int64_t stride, float* c, Between between = {}) {
   constexpr std::int64_t step = depth_of<Number>;
   make_product<Start::sums>(Left<Number>{a, 1, columns}, b, columns, depth / step, stride, c, between);
 }

@@ -54,14 +54,14 @@ struct KeySums {
 struct KeyHead {
   Rows k, v;
   LinearMap map;
-  KeySums* sums;
+  KeySums* sums = nullptr;
 };
 
 // The queries of a head, the sums over its keys, and its outputs.
 struct QueryHead {
   Rows q;
   LinearMap map;
-  const KeySums* sums;
+  const KeySums* sums = nullptr;
   Rows out;
 };
 

@@ -183,7 +183,7 @@ HYDRASCOPE_INLINE float shift_of(const LinearMap& map, const Number* x, const st
 // y of the block's real rows without W, into space.y. Returns their number.
 template <typename Between>
 HYDRASCOPE_INLINE std::int64_t scale_rows(const Rows& from, const unsigned char* mask, const TokenRange block,
-                                          const LinearMap& map, const Space& space, Between&& between) {
+                                          const LinearMap& map, const Space& space, Between between) {
   const std::int64_t width = padded_to_lanes(map.head_width);
   clear(space.x, width); // row_of() leaves what is beyond a row
   std::int64_t count = 0;
@@ -212,8 +212,7 @@ HYDRASCOPE_INLINE std::int64_t scale_rows(const Rows& from, const unsigned char*
 template <typename Number, typename Between = NoPrefetch>
 HYDRASCOPE_INLINE std::int64_t make_outputs(const Rows& from, const unsigned char* mask,
                                             const TokenRange block, const LinearMap& map,
-                                            const Number* weight, const Space& space,
-                                            Between&& between = {}) {
+                                            const Number* weight, const Space& space, Between between = {}) {
   if (weight == nullptr) return scale_rows(from, mask, block, map, space, between);
   const std::int64_t padded = padded_to_lanes(map.head_width), width = padded_to_lanes(map.outputs);
   std::int64_t count = 0, rows = 0;

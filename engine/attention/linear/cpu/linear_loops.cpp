@@ -34,7 +34,8 @@ void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const Tok
       next_values(next.second, next.tokens, blocks_of(range) * map.features() / rows_at_once);
   in_blocks(
       range, [&](const TokenRange block) __attribute__((always_inline)) {
-        const std::int64_t count = make_outputs(k, mask, block, map, weight, space, next_keys);
+        const std::int64_t count = make_outputs(
+            k, mask, block, map, weight, space, [&] __attribute__((always_inline)) { next_keys(); });
         if (count == 0) return;
         gather_factors<Side::right>(v, mask, block, as<Factor>(space.values), space.rows);
         make_shifts<Factor>(map, count, space);
@@ -44,8 +45,10 @@ void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const Tok
           return;
         }
         key_features<Factor>(map, count, space, stride, values, totals, largest, totals);
-        add_columns_times(as<const Factor>(space.features), whole_rows(count), map.features(),
-                          as<const Factor>(space.values), stride, values, next_values);
+        add_columns_times(
+            as<const Factor>(space.features), whole_rows(count), map.features(),
+            as<const Factor>(space.values), stride,
+            values, [&] __attribute__((always_inline)) { next_values(); });
       });
 }
 
@@ -64,12 +67,14 @@ std::int64_t outputs(const Rows& q, const unsigned char* mask, const TokenRange 
   std::int64_t zeros = 0;
   in_blocks(
       range, [&](const TokenRange block) __attribute__((always_inline)) {
-        const std::int64_t count = make_outputs(q, mask, block, map, weight, space, next_queries);
+        const std::int64_t count = make_outputs(
+            q, mask, block, map, weight, space, [&] __attribute__((always_inline)) { next_queries(); });
         make_shifts<Factor>(map, count, space);
         make_factors(map, mask, block, count, space);
         QueryProduct products[tokens_of_block];
-        earlier_outputs(map, count, space, stride, values, value_factors, totals, largest, products,
-                        next_outputs);
+        earlier_outputs(
+            map, count, space, stride, values, value_factors, totals, largest,
+            products, [&] __attribute__((always_inline)) { next_outputs(); });
         zeros += put_outputs(mask, block, map, products, space, out);
       });
   return zeros;

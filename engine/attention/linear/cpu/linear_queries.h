@@ -99,7 +99,7 @@ template <typename Number, typename Between = NoPrefetch>
 HYDRASCOPE_INLINE void earlier_outputs(const LinearMap& map, const std::int64_t count, const Space& space,
                                        const std::int64_t stride, const float* values,
                                        const Number* value_factors, const float* totals, const float* largest,
-                                       QueryProduct* products, Between&& between = {}) {
+                                       QueryProduct* products, Between between = {}) {
   const std::int64_t rows = whole_rows(count);
   if (map.map == PointMap::taylor) {
     clear(space.values, rows * stride);
