@@ -38,7 +38,7 @@ public:
             .token_stride = width_,
             .head_stride = width_};
   }
-  // The same, rounded to bfloat16 in half of the place.
+  // The same as bfloat16, in half of the place.
   Rows half_rows() {
     Rows half = rows();
     half.element = Element::bfloat16;
@@ -128,7 +128,9 @@ void linear(benchmark::State& state, const Processor processor, const LinearCase
     benchmark::DoNotOptimize(out.rows().data);
     benchmark::ClobberMemory();
   }
-  tell(state, q.bytes() + k.bytes() + v.bytes() + out.bytes(), static_cast<double>(tokens) * one.products());
+  const double bytes = q.bytes() + k.bytes() + v.bytes() + out.bytes();
+  tell(state, has_bfloat16_products(processor) ? bytes / 2 : bytes,
+       static_cast<double>(tokens) * one.products());
 }
 
 // The matrix products of a block of tokens alone: what bounds the above.
@@ -157,7 +159,7 @@ void linear_products(benchmark::State& state, const Processor processor, const L
   tell(state, 0, static_cast<double>(tokens_of_block) * one.products());
 }
 
-// The same, causal.
+// hedgehog, causal.
 void causal_hedgehog(benchmark::State& state, const Processor processor, const std::int64_t tokens) {
   constexpr std::int64_t width = 64;
   Tensor q(tokens, width), k(tokens, width), v(tokens, width), out(tokens, width),
