@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "app/document/edits.h"
-#include "app/jobs/process_folder.h"
 #include "engine/base/error.h"
 #include "engine/base/files.h"
 #include "engine/base/paths.h"
@@ -192,15 +191,14 @@ void TrainingJob::start(const Editor& editor, TrainingStart how) {
   why_stopped_.clear();
   started_ = Clock::now();
   pauses_ = {};
+  folder_.emplace(cache_folder() / "training");
   job_ = std::make_unique<Job>(
-      // The folder stays until the job is reset: until then the document may show what lies there.
-      [request, models = models_, wake = wake_, seconds = form.live_seconds,
-       folder = std::make_shared<const ProcessFolder>(cache_folder() / "training"),
+      [request, models = models_, wake = wake_, seconds = form.live_seconds, folder = folder_->path(),
        adapters = document.scene().adapters.files](Job& job, const std::stop_token& stop) {
         // LibTorch's threads inherit it.
         setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
         job.wait_while_paused(stop); // for the list of devices, which must precede every backward pass
-        Reporter reporter(job, stop, wake, seconds, folder->path(), adapters);
+        Reporter reporter(job, stop, wake, seconds, folder, adapters);
         reporter.end(train(
             request, [&](const TrainingProgress& progress) { reporter.observe(progress); }, stop, models));
       },
@@ -373,6 +371,7 @@ void TrainingJob::shut_down(Editor& editor) {
              checkpoint_path(report.output).string());
   job_.reset(); // waits for the current step
   live_.clear();
+  folder_.reset();
 }
 
 } // namespace hydrascope::app

@@ -12,6 +12,7 @@
 
 #include "app/document/editor.h"
 #include "app/jobs/background_job.h"
+#include "app/jobs/process_folder.h"
 
 namespace hydrascope::app {
 
@@ -73,6 +74,9 @@ private:
 
   std::function<void()> wake_;
   std::shared_ptr<ModelStore> models_;
+  // For copies of the adapter in training. Stays until the next training: after the end of the work, the
+  // document and a run in progress may still name what lies there.
+  std::optional<ProcessFolder> folder_;
   std::unique_ptr<Job> job_;
   std::filesystem::path model_folder_; // of the trained model
   std::filesystem::path live_;

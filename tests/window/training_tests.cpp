@@ -278,6 +278,27 @@ void problems_are_told(ImGuiTestContext* context) {
   start_over(context);
 }
 
+// The document names the adapter in training until the window has taken the end of the work.
+void its_adapter_outlives_the_work(ImGuiTestContext* context) {
+  start_over(context);
+  ToyTraining toy(context);
+  TrainingJob training({}, make_model_store());
+  training.begin(editor(), TrainingStart::replace);
+  wait_until(context, [&] {
+    training.update(editor(), /*interactive_run=*/false);
+    return shows_training(editor());
+  });
+  wait_until(context, [] { return background_jobs_at_work() == 0; });
+  const fs::path shown = document().scene().adapters.files.back();
+  const bool stays = fs::exists(shown), in_training = shown == training.live_file();
+  training.update(editor(), /*interactive_run=*/false); // before any check: no test rests while one is active
+  IM_CHECK(in_training && stays);
+  IM_CHECK(document().scene().adapters.files.back() == toy.output);
+  settle(context);
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  start_over(context);
+}
+
 void curves_are_thinned(ImGuiTestContext*) {
   TrainingCurves curves;
   constexpr std::int64_t steps = 100'000;
@@ -339,6 +360,8 @@ void register_training_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "training", "another_model_stops_it")->TestFunc = another_model_stops_it;
   IM_REGISTER_TEST(engine, "training", "fine_tunes_on_a_table")->TestFunc = fine_tunes_on_a_table;
   IM_REGISTER_TEST(engine, "training", "problems_are_told")->TestFunc = problems_are_told;
+  IM_REGISTER_TEST(engine, "training", "its_adapter_outlives_the_work")->TestFunc =
+      its_adapter_outlives_the_work;
   IM_REGISTER_TEST(engine, "training", "curves_are_thinned")->TestFunc = curves_are_thinned;
   IM_REGISTER_TEST(engine, "training", "command_says_it_all")->TestFunc = command_says_it_all;
 }
