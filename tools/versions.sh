@@ -9,11 +9,14 @@ APT_WINDOW=(libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev li
   libxkbcommon-dev libegl-dev libgl1-mesa-dri libegl1 libgl1 fonts-inter fonts-jetbrains-mono fonts-wqy-microhei
   wl-clipboard)
 # … and for tools/test.
+APT_TESTS=(libgtest-dev libgmock-dev libbenchmark-dev xvfb xauth xclip weston poppler-utils librsvg2-bin strace)
+
+# Debian 12 has these. Where a distribution has one not, tools/test leaves out what it is for: other versions format and
+# complain differently.
 CLANG_FORMAT=clang-format-14
 CLANG_TIDY=clang-tidy-22
 CLANG_FUZZ=clang-22
-APT_TESTS=("$CLANG_FORMAT" "$CLANG_TIDY" "$CLANG_FUZZ" libclang-rt-22-dev libgtest-dev libgmock-dev libbenchmark-dev
-  xvfb xauth xclip weston poppler-utils librsvg2-bin strace)
+APT_CLANG=("$CLANG_FORMAT" "$CLANG_TIDY" "$CLANG_FUZZ" libclang-rt-22-dev)
 
 # … and for tools/package and its check.
 APT_PACKAGE=(patchelf bc x11-utils)

