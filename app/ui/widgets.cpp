@@ -146,7 +146,7 @@ void Toolbar::draw() const {
     items_[shown++].control();
   }
   if (shown == items_.size()) return;
-  if (shown > 0) ImGui::SameLine(0, gap);
+  same_line_if_fits(button, gap); // the first control may leave no room
   if (ImGui::Button("…###more")) ImGui::OpenPopup("more");
   if (ImGui::IsItemHovered()) text_tooltip("Show more controls");
   if (!ImGui::BeginPopup("more")) return;
@@ -206,7 +206,9 @@ bool segment(const char* label, bool on) {
 
 void same_line_for_last_button(const char* label) {
   const float width = ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x;
-  ImGui::SameLine(ImGui::GetContentRegionMax().x - width);
+  const float from = ImGui::GetContentRegionMax().x - width;
+  const float taken = ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x + ImGui::GetStyle().ItemSpacing.x;
+  if (taken <= from) ImGui::SameLine(from);
 }
 
 int segmented(const char* id, std::span<const char* const> labels, int chosen,

@@ -27,7 +27,7 @@ void wrapped_small_text(const Graphics& graphics, std::string_view text, const I
 // The text of an empty panel: what it would show, and how to get it.
 void empty_notice(const Graphics& graphics, std::string_view text);
 
-// Continues the line so that a button with this label ends at its right edge.
+// Continues the line so that a button with this label ends at its right edge, if it fits there.
 void same_line_for_last_button(const char* label);
 
 // A row of buttons of which one is selected. `reasons`: why an entry is disabled ("" = enabled); may be

@@ -130,8 +130,8 @@ public:
     const int clicked = segmented("kind", kinds, image ? 0 : 1);
     if (clicked >= 0 && !image) sentence_.commit(editor());
     if (clicked >= 0) show_kind(editor(), clicked == 0 ? InputKind::image : InputKind::text);
-    ImGui::SameLine(ImGui::GetContentRegionMax().x - 68);
-    if (ImGui::Button("Open…", {68, 0})) editor().emit(ShowDialog{Dialog::open_file});
+    same_line_for_last_button("Open…");
+    if (ImGui::Button("Open…")) editor().emit(ShowDialog{Dialog::open_file});
     if (is_capture(document().scene())) {
       sentence_.abandon();
       draw_capture();

@@ -1,6 +1,7 @@
 // The model, and the attention kernel of each of its layers; below the grid the parameters and adapters of
 // the selected layer, and presets for all layers.
 #include <algorithm>
+#include <cfloat>
 #include <string>
 #include <vector>
 
@@ -157,8 +158,10 @@ private:
   void draw_model() {
     const Scene& scene = document().scene();
     field_label("Model", 56);
-    constexpr float search_width = 92, gap = 8;
-    const float width = ImGui::GetContentRegionAvail().x - (scene.model ? search_width + gap : 0);
+    constexpr float search_width = 92, gap = 8, least_width = 72;
+    const float line = ImGui::GetContentRegionAvail().x;
+    const bool search_beside = scene.model && line >= least_width + gap + search_width;
+    const float width = search_beside ? line - gap - search_width : line;
     ImGui::SetNextItemWidth(width);
     const std::string name = scene.model ? scene.model->name : "none";
     const bool open =
@@ -177,8 +180,8 @@ private:
       ImGui::EndCombo();
     }
     if (scene.model == nullptr) return;
-    ImGui::SameLine(0, gap);
-    grid_.draw_search(editor(), notes_, search_width);
+    if (search_beside) ImGui::SameLine(0, gap);
+    grid_.draw_search(editor(), notes_, search_beside ? search_width : -FLT_MIN);
   }
 
   // The kernels' support is computed only after the shape or the device has changed. A device that is not
