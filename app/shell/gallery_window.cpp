@@ -24,14 +24,12 @@ constexpr int most_columns = 5;
 constexpr float thumbnail_height = 0.6f; // of its width
 constexpr float greatest_gallery = 1500; // width of the window
 
-// Empty if it cannot be read: the card then shows its words alone.
-PictureTexture thumbnail_of(const std::filesystem::path& file) {
+// Null if it cannot be read: the card then shows its words alone.
+std::shared_ptr<const Image> thumbnail_of(const std::filesystem::path& file) {
   try {
-    PictureTexture picture;
-    picture.set(std::make_shared<const Image>(load_image(file)));
-    return picture;
+    return std::make_shared<const Image>(load_image(file));
   } catch (const Error&) {
-    return {};
+    return nullptr;
   }
 }
 
@@ -99,8 +97,7 @@ bool GalleryWindow::choose_with_keys(std::size_t count, int columns) {
   return ImGui::IsKeyPressed(ImGuiKey_Enter, false) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter, false);
 }
 
-bool GalleryWindow::draw_card(const GalleryEntry& entry, std::size_t index, ImVec2 size,
-                              const Graphics& graphics) {
+bool GalleryWindow::draw_card(const GalleryEntry& entry, std::size_t index, ImVec2 size, Graphics& graphics) {
   const ImVec2 from = ImGui::GetCursorScreenPos(), to{from.x + size.x, from.y + size.y};
   const bool clicked = ImGui::InvisibleButton(entry.id.c_str(), size);
   const bool hovered = ImGui::IsItemHovered(), chosen = index == chosen_;
@@ -108,8 +105,7 @@ bool GalleryWindow::draw_card(const GalleryEntry& entry, std::size_t index, ImVe
   ImDrawList* const list = ImGui::GetWindowDrawList();
   list->AddRectFilled(from, to, theme::packed(hovered ? theme::raised_more : theme::raised), 4);
   const float bottom = from.y + size.x * thumbnail_height;
-  if (PictureTexture& picture = thumbnails_[index]; picture.image() != nullptr)
-    picture.draw(list, from, {to.x, bottom});
+  graphics.draw_picture(list, thumbnails_[index], from, {to.x, bottom});
   list->AddRect(from, to, theme::packed(chosen ? theme::accent : theme::line), 4, 0, chosen ? 2.0f : 1.0f);
   const float inner = size.x - 2 * card_padding;
   ImVec2 at{from.x + card_padding, bottom + card_padding};
@@ -122,8 +118,8 @@ bool GalleryWindow::draw_card(const GalleryEntry& entry, std::size_t index, ImVe
   return clicked;
 }
 
-void GalleryWindow::draw_cards(const std::vector<GalleryEntry>& entries, Editor& editor,
-                               const Graphics& graphics, Overlays& overlays) {
+void GalleryWindow::draw_cards(const std::vector<GalleryEntry>& entries, Editor& editor, Graphics& graphics,
+                               Overlays& overlays) {
   if (ImGui::BeginChild("cards")) {
     const Grid grid = grid_of(entries, graphics.fonts(), ImGui::GetContentRegionAvail().x);
     std::size_t opened = choose_with_keys(entries.size(), grid.columns) ? chosen_ : entries.size();
@@ -143,7 +139,7 @@ void GalleryWindow::draw_cards(const std::vector<GalleryEntry>& entries, Editor&
   ImGui::EndChild();
 }
 
-void GalleryWindow::draw(const std::vector<GalleryEntry>& entries, Editor& editor, const Graphics& graphics,
+void GalleryWindow::draw(const std::vector<GalleryEntry>& entries, Editor& editor, Graphics& graphics,
                          Overlays& overlays) {
   bool& open = overlays[Overlay::gallery];
   has_keys_ = false;

@@ -124,20 +124,19 @@ private:
 // The start page of new users, and Help › Gallery: a card for each lesson, which opens it.
 class GalleryWindow {
 public:
-  void draw(const std::vector<GalleryEntry>& entries, Editor& editor, const Graphics& graphics,
-            Overlays& overlays);
+  void draw(const std::vector<GalleryEntry>& entries, Editor& editor, Graphics& graphics, Overlays& overlays);
   // Whether it handles the keys: all but those with Ctrl or Alt.
   bool has_keys() const { return has_keys_; }
 
 private:
   void load_thumbnails(const std::vector<GalleryEntry>& entries);
-  void draw_cards(const std::vector<GalleryEntry>& entries, Editor& editor, const Graphics& graphics,
+  void draw_cards(const std::vector<GalleryEntry>& entries, Editor& editor, Graphics& graphics,
                   Overlays& overlays);
   // Whether it was clicked.
-  bool draw_card(const GalleryEntry& entry, std::size_t index, ImVec2 size, const Graphics& graphics);
+  bool draw_card(const GalleryEntry& entry, std::size_t index, ImVec2 size, Graphics& graphics);
   bool choose_with_keys(std::size_t count, int columns); // whether Enter was pressed
 
-  std::vector<PictureTexture> thumbnails_; // by entry; empty where there is none
+  std::vector<std::shared_ptr<const Image>> thumbnails_; // by entry; null where there is none
   std::size_t chosen_ = 0;
   std::uint64_t revision_ = 0; // of the document when it was opened
   bool was_open_ = false, has_keys_ = false;

@@ -188,10 +188,7 @@ void MapTexture::set(const Array& values, const Scale& scale, const Graphics::Pa
   dirty_ = true;
 }
 
-void MapTexture::clear() {
-  values_ = {};
-  dirty_ = false;
-}
+void MapTexture::clear() { *this = {}; }
 
 float MapTexture::value(int row, int column) const {
   if (row < 0 || column < 0 || row >= rows() || column >= columns())
@@ -272,32 +269,38 @@ Image within_texture_limit(const Image& image) {
   return smaller;
 }
 
-} // namespace
-
-void PictureTexture::set(std::shared_ptr<const Image> image) {
-  if (image == image_) return;
-  image_ = std::move(image);
-  dirty_ = true;
+Texture uploaded(const Image& image) {
+  Texture texture = Texture::make();
+  glBindTexture(GL_TEXTURE_2D, texture.id());
+  glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
+  const Image shown = within_texture_limit(image);
+  glTexImage2D(GL_TEXTURE_2D, 0, GL_RGB8, shown.width, shown.height, 0, GL_RGB, GL_UNSIGNED_BYTE,
+               shown.rgb.data());
+  set_filter(GL_LINEAR);
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_LINEAR_MIPMAP_LINEAR);
+  glGenerateMipmap(GL_TEXTURE_2D);
+  return texture;
 }
 
-void PictureTexture::draw(ImDrawList* list, ImVec2 from, ImVec2 to, float opacity) {
-  if (!image_ || image_->width <= 0 || image_->height <= 0) return;
-  if (dirty_) {
-    texture_ = Texture::make();
-    glBindTexture(GL_TEXTURE_2D, texture_.id());
-    glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
-    const Image shown = within_texture_limit(*image_);
-    glTexImage2D(GL_TEXTURE_2D, 0, GL_RGB8, shown.width, shown.height, 0, GL_RGB, GL_UNSIGNED_BYTE,
-                 shown.rgb.data());
-    set_filter(GL_LINEAR);
-    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_LINEAR_MIPMAP_LINEAR);
-    glGenerateMipmap(GL_TEXTURE_2D);
-    dirty_ = false;
+} // namespace
+
+void Graphics::draw_picture(ImDrawList* list, const std::shared_ptr<const Image>& image, ImVec2 from,
+                            ImVec2 to, float opacity) {
+  if (!image || image->width <= 0 || image->height <= 0) return;
+  const int frame = ImGui::GetFrameCount();
+  auto picture =
+      std::ranges::find_if(pictures_, [&](const Picture& one) { return one.image.lock() == image; });
+  if (picture == pictures_.end()) {
+    std::erase_if(pictures_, [&](const Picture& one) { return one.frame < frame - 1; });
+    pictures_.push_back({.image = image, .texture = uploaded(*image), .frame = frame});
+    picture = pictures_.end() - 1;
   }
+  picture->frame = frame;
   // The back end's own sampler uses no mipmaps, without which a minified photograph flickers.
   const ImGuiPlatformIO& platform = ImGui::GetPlatformIO();
   list->AddCallback(platform.DrawCallback_SetSamplerFromTex, nullptr);
-  list->AddImage(texture_.reference(), from, to, {0, 0}, {1, 1}, theme::packed(ImVec4{1, 1, 1, 1}, opacity));
+  list->AddImage(picture->texture.reference(), from, to, {0, 0}, {1, 1},
+                 theme::packed(ImVec4{1, 1, 1, 1}, opacity));
   list->AddCallback(platform.DrawCallback_SetSamplerLinear, nullptr);
 }
 

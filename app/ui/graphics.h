@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <imgui.h>
 
@@ -69,11 +70,23 @@ public:
   void bake(const Array& values, const Scale& scale, const Paint& paint, int width, int height,
             Texture& target);
 
+  // Adds a photograph to a draw list; none if it is null or empty. It is uploaded once for all views that
+  // draw it. When one is uploaded, those that were not drawn in this frame or the last are freed.
+  void draw_picture(ImDrawList* list, const std::shared_ptr<const Image>& image, ImVec2 from, ImVec2 to,
+                    float opacity = 1.0f);
+
 private:
+  struct Picture {
+    std::weak_ptr<const Image> image;
+    Texture texture;
+    int frame = 0; // in which it was last drawn
+  };
+
   theme::Fonts fonts_;
   static constexpr std::size_t maps = 4, backdrops = 4;
   std::array<Colours, maps * backdrops> tables_; // in the theme tables_mode_; made when they are needed
   theme::Mode tables_mode_ = theme::Mode::dark;
+  std::vector<Picture> pictures_;
   Texture values_;
   unsigned int program_ = 0, vertices_ = 0, framebuffer_ = 0;
   bool fade_ = true, moving_ = false;
@@ -84,7 +97,7 @@ class MapTexture {
 public:
   // Sets the data without any OpenGL call. Equal data changes nothing.
   void set(const Array& values, const Scale& scale, const Graphics::Paint& paint = {});
-  void clear();
+  void clear(); // frees the texture, too
   bool empty() const { return values_.empty(); }
   int rows() const { return values_.shape.size() < 2 ? 0 : static_cast<int>(values_.shape[0]); }
   int columns() const { return values_.shape.size() < 2 ? 0 : static_cast<int>(values_.shape[1]); }
@@ -117,19 +130,6 @@ private:
   Baked baked_;
   Texture texture_, previous_; // previous_ fades out
   double faded_since_ = 0;     // seconds, on Dear ImGui's clock
-};
-
-// A photograph as a texture, uploaded once.
-class PictureTexture {
-public:
-  void set(std::shared_ptr<const Image> image);
-  const Image* image() const { return image_.get(); }
-  void draw(ImDrawList* list, ImVec2 from, ImVec2 to, float opacity = 1.0f);
-
-private:
-  std::shared_ptr<const Image> image_;
-  bool dirty_ = false;
-  Texture texture_;
 };
 
 } // namespace hydrascope::app

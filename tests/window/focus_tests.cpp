@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,8 +101,35 @@ void one_side_after_another(ImGuiTestContext* context) {
   start_over(context);
 }
 
+// How often each photograph is drawn in the last frame, by its texture.
+std::map<ImTextureID, int> drawn_photographs(const ImDrawData& data) {
+  std::map<ImTextureID, int> count;
+  for (const ImDrawList* const list : data.CmdLists) {
+    bool photograph = false; // they alone keep the sampler of their texture
+    for (const ImDrawCmd& command : list->CmdBuffer) {
+      if (photograph && command.ElemCount > 0) ++count[command.GetTexID()];
+      if (command.UserCallback != nullptr)
+        photograph = command.UserCallback == ImGui::GetPlatformIO().DrawCallback_SetSamplerFromTex;
+    }
+  }
+  return count;
+}
+
+// A photograph of a phone takes 64 MB as a texture.
+void one_texture_for_all_maps(ImGuiTestContext* context) {
+  compare_with_softmax(context, {.name = "hydra-cosine", .parameters = {}}, /*sentence=*/false);
+  std::map<ImTextureID, int> count;
+  between_frames(context, [&] { count = drawn_photographs(*ImGui::GetDrawData()); });
+  constexpr int views = 4; // the input, A, B, A − B
+  IM_CHECK_EQ(std::ranges::count(std::views::values(count), views), 1);
+  IM_CHECK(
+      std::ranges::all_of(std::views::values(count), [](int times) { return times == 1 || times == views; }));
+  start_over(context);
+}
+
 void register_side_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "focus", "one_side_after_another")->TestFunc = one_side_after_another;
+  IM_REGISTER_TEST(engine, "focus", "one_texture_for_all_maps")->TestFunc = one_texture_for_all_maps;
   IM_REGISTER_TEST(engine, "focus", "three_maps_of_a_photograph")->TestFunc = [](ImGuiTestContext* context) {
     compare_with_softmax(context, elu, false);
     check_difference(*application().figure_of("focus"), 1);

@@ -104,7 +104,6 @@ bool PaintedPicture::shows(const ImageInput& image, const RunResult& run) const 
 
 void PictureCanvas::set(const OverlayPanel& panel) {
   panel_ = panel;
-  picture_.set(panel.image);
   map_.set(panel.values, panel.scale,
            {.backdrop = backdrop_of(panel.mode), .interpolation = panel.interpolation});
   largest_ = largest_cell(panel.values);
@@ -133,7 +132,7 @@ CanvasInput PictureCanvas::draw(Graphics& graphics, ImVec2 from, ImVec2 size, st
   const Box crop{place(panel_.crop_x, panel_.crop_y),
                  place(panel_.crop_x + panel_.crop_width, panel_.crop_y + panel_.crop_height)};
 
-  picture_.draw(list, whole.from, whole.to, brightness);
+  graphics.draw_picture(list, panel_.image, whole.from, whole.to, brightness);
   dim_outside(list, whole, crop);
   map_.draw(graphics, list, crop.from, crop.to, panel_.opacity * brightness);
   list->AddRect(crop.from, crop.to, theme::packed(theme::over_picture, 0.35f));

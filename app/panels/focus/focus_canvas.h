@@ -38,7 +38,7 @@ struct CanvasInput {
 class PictureCanvas {
 public:
   void set(const OverlayPanel& panel);
-  void clear() { map_.clear(); }
+  void clear() { *this = {}; }
   bool empty() const { return map_.empty(); }
   const MapTexture& map() const { return map_; }
   Backdrop backdrop() const { return backdrop_of(panel_.mode); }
@@ -50,7 +50,6 @@ public:
 private:
   OverlayPanel panel_;
   std::optional<PanelItem> largest_;
-  PictureTexture picture_;
   MapTexture map_;
 };
 

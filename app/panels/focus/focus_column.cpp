@@ -161,6 +161,7 @@ void FocusColumn::subtract(const FocusColumn& a, const FocusColumn& b, const Sna
 void FocusColumn::clear() {
   picture_.clear();
   sentence_.clear();
+  painted_ = {};
   figure_ = {};
   found_ = {};
   runs_.clear();

@@ -117,7 +117,7 @@ public:
     prepare_hidden(snapshot);
     const Scene& image_scene = snapshot.document->scene_of(InputKind::image);
     const auto* image = image_scene.input ? std::get_if<ImageInput>(&*image_scene.input) : nullptr;
-    if (image != nullptr) picture_.set(image->image);
+    picture_ = image != nullptr ? image->image : nullptr;
     picture_line_ = image != nullptr && image->image
                         ? fmt::format("{}   {} × {}", image->name, image->image->width, image->image->height)
                         : "";
@@ -194,14 +194,14 @@ private:
     const float room = ImGui::GetContentRegionAvail().y - strip_.height() - line - 8;
     constexpr float least = 60;
     const bool beside = room < least; // in a low panel the picture stands beside the rest
-    if (const Image* image = picture_.image(); image != nullptr) {
+    if (const Image* image = picture_.get(); image != nullptr) {
       const ImVec2 most{beside ? width * 0.45f : width,
                         beside ? std::max(ImGui::GetContentRegionAvail().y, 40.0f) : room};
       const float scale =
           std::min(most.x / static_cast<float>(image->width), most.y / static_cast<float>(image->height));
       const ImVec2 size{static_cast<float>(image->width) * scale, static_cast<float>(image->height) * scale};
       const ImVec2 at = ImGui::GetCursorScreenPos();
-      picture_.draw(ImGui::GetWindowDrawList(), at, {at.x + size.x, at.y + size.y});
+      graphics().draw_picture(ImGui::GetWindowDrawList(), picture_, at, {at.x + size.x, at.y + size.y});
       ImGui::Dummy(size);
       if (beside) ImGui::SameLine();
     } else if (image == nullptr) {
@@ -303,7 +303,7 @@ private:
   }
 
   PictureStrip strip_;
-  PictureTexture picture_;
+  std::shared_ptr<const Image> picture_;
   std::string picture_line_;
   SentenceEditor sentence_;
   std::string sentence_text_; // the beginning of a capture's tokens

@@ -88,7 +88,7 @@ bool Thumbnails::collect() {
     const bool done = job->done();
     for (Made& made : job->take()) {
       Thumbnail& thumbnail = known_[made.file];
-      thumbnail.picture.set(std::move(made.picture));
+      thumbnail.picture = std::move(made.picture);
       thumbnail.problem = std::move(made.problem);
     }
     if (done) job_.finish();
@@ -252,8 +252,8 @@ bool PictureStrip::draw_thumbnail(const std::filesystem::path& file, const char*
   Thumbnails::Thumbnail& thumbnail = thumbnails_.get(file);
   const bool clicked = ImGui::InvisibleButton(id, {side, side});
   const bool hovered = ImGui::IsItemHovered();
-  if (thumbnail.picture.image() != nullptr) {
-    thumbnail.picture.draw(list, at, {at.x + side, at.y + side}, hovered ? 1.0f : 0.85f);
+  if (thumbnail.picture) {
+    graphics().draw_picture(list, thumbnail.picture, at, {at.x + side, at.y + side}, hovered ? 1.0f : 0.85f);
   } else {
     list->AddRectFilled(at, {at.x + side, at.y + side}, theme::packed(theme::raised), 2.0f);
   }

@@ -18,9 +18,9 @@ namespace hydrascope::app {
 class Thumbnails {
 public:
   struct Thumbnail {
-    PictureTexture picture;    // empty until it has been made
-    std::string problem;       // why it could not be made
-    std::uint64_t used_at = 0; // frame of the last get()
+    std::shared_ptr<const Image> picture; // null until it has been made
+    std::string problem;                  // why it could not be made
+    std::uint64_t used_at = 0;            // frame of the last get()
   };
   // Requests the thumbnail if it is not known yet. The newest requests are made first.
   Thumbnail& get(const std::filesystem::path& file);
