@@ -34,7 +34,21 @@ HYDRASCOPE_INLINE Lanes load(const _Float16* from) {
 }
 using cpu::HYDRASCOPE_CPU::load;
 
-// One rounding wherever the processor can. Left to the compiler, GCC 14 rounds twice for two columns alone.
+// a·b + sum with one rounding where the processor can. Left to the compiler, GCC 14 rounds once for two
+// columns and twice for one: AVX2 adds to a single sum sooner so.
+HYDRASCOPE_INLINE Lanes multiply_add(const Lanes& a, const Lanes& b, const Lanes& sum) {
+#if defined __AVX512F__
+  return __builtin_bit_cast(Lanes,
+                            _mm512_fmadd_ps(__builtin_bit_cast(__m512, a), __builtin_bit_cast(__m512, b),
+                                            __builtin_bit_cast(__m512, sum)));
+#elif defined __FMA__
+  return __builtin_bit_cast(Lanes,
+                            _mm256_fmadd_ps(__builtin_bit_cast(__m256, a), __builtin_bit_cast(__m256, b),
+                                            __builtin_bit_cast(__m256, sum)));
+#else
+  return a * b + sum;
+#endif
+}
 HYDRASCOPE_INLINE float multiply_add(const float a, const float b, const float sum) {
 #if defined __FMA__
   return __builtin_fmaf(a, b, sum);
@@ -61,13 +75,14 @@ HYDRASCOPE_INLINE void multiply(const float* const* x, const Number* weights, co
       for (std::int64_t s = 0; s < sums; ++s) {
         const Lanes w = load(from + i + s * lane_count);
         HYDRASCOPE_UNROLL
-        for (std::int64_t c = 0; c < columns; ++c) sum[c][s] += load(x[c] + i + s * lane_count) * w;
+        for (std::int64_t c = 0; c < columns; ++c)
+          sum[c][s] = multiply_add(load(x[c] + i + s * lane_count), w, sum[c][s]);
       }
     }
     for (; i + lane_count <= in; i += lane_count) {
       const Lanes w = load(from + i);
       HYDRASCOPE_UNROLL
-      for (std::int64_t c = 0; c < columns; ++c) sum[c][0] += load(x[c] + i) * w;
+      for (std::int64_t c = 0; c < columns; ++c) sum[c][0] = multiply_add(load(x[c] + i), w, sum[c][0]);
     }
     HYDRASCOPE_UNROLL
     for (std::int64_t c = 0; c < columns; ++c) {
