@@ -168,7 +168,7 @@ void add_run_command(CLI::App& program) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command =
       program.add_subcommand("run", "one forward pass over a picture or a text, or over recorded attention");
-  command->add_option("capture", options->common.capture, "recorded attention, as --capture");
+  command->add_option("CAPTURE", options->common.capture, "recorded attention, as --capture");
   command->add_option("--image", options->image, "picture file");
   command->add_option("--text", options->text, "text");
   command->add_option("--pair", options->pair, "second text, joined to the first as one input");
