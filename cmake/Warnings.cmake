@@ -9,7 +9,7 @@ endif()
 option(HYDRASCOPE_WERROR "Treat warnings as errors" ${_werror})
 
 add_library(hydrascope_warnings INTERFACE)
-# GCC 13 and 14 take a reference that a function returns for one to its temporary argument.
+# From 13 on, GCC warns wrongly of references that functions return.
 target_compile_options(hydrascope_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion>
   $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-dangling-reference>

@@ -11,8 +11,9 @@ APT_WINDOW=(libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev li
 # … and for tools/test.
 APT_TESTS=(libgtest-dev libgmock-dev libbenchmark-dev xvfb xauth xclip weston poppler-utils librsvg2-bin strace)
 
-# Debian 12 has these. Where a distribution has one not, tools/test leaves out what it is for: other versions format and
-# complain differently.
+# Debian 12 has these. Where another distribution lacks one, tools/test leaves out what it is for: other versions format
+# and complain differently.
+is_debian_12() { grep -qs '^VERSION_CODENAME=bookworm$' /etc/os-release; }
 CLANG_FORMAT=clang-format-14
 CLANG_TIDY=clang-tidy-22
 CLANG_FUZZ=clang-22

@@ -208,7 +208,8 @@ std::string pdf_bytes(const PageSize& page, const std::optional<Colour>& ground,
   {
     const CairoSurface surface(cairo_pdf_surface_create_for_stream(&append, &bytes, page.width, page.height));
     check(cairo_surface_status(surface.get()));
-    // From 1.5 on, cairo 1.18 compresses the metadata, which are found by their plain text.
+    // From PDF 1.5 on, cairo 1.18 compresses the metadata, which are found by their plain text: the date
+    // below, and the keywords when the file is read.
     cairo_pdf_surface_restrict_to_version(surface.get(), CAIRO_PDF_VERSION_1_4);
     cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_TITLE, title.c_str());
     cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_CREATOR, "Hydrascope");

@@ -115,7 +115,7 @@ std::map<ImTextureID, int> drawn_photographs(const ImDrawData& data) {
   return count;
 }
 
-// A photograph of a phone takes 64 MB as a texture.
+// A photograph of 12 megapixels takes 64 MB as a texture.
 void one_texture_for_all_maps(ImGuiTestContext* context) {
   compare_with_softmax(context, {.name = "hydra-cosine", .parameters = {}}, /*sentence=*/false);
   std::map<ImTextureID, int> count;

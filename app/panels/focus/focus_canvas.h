@@ -57,7 +57,7 @@ private:
 class SentenceCanvas {
 public:
   void set(const TokensPanel& panel) { panel_ = panel; }
-  void clear() { panel_ = {}; }
+  void clear() { *this = {}; }
   bool empty() const { return panel_.tokens.empty(); }
   CanvasInput draw(Graphics& graphics, ImVec2 from, ImVec2 size, std::optional<int> query,
                    std::optional<int> hovered, float brightness);

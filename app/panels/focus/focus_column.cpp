@@ -173,6 +173,8 @@ void FocusColumn::show(const Document& document) {
   if (image != nullptr) {
     if (!painted_.shows(*image, run)) painted_ = PaintedPicture(*image, run);
     image = &painted_.picture();
+  } else {
+    painted_ = {};
   }
   std::string title = side_.empty() ? "" : side_ + ", ";
   title += caption_;

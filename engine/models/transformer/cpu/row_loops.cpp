@@ -35,7 +35,7 @@ HYDRASCOPE_INLINE Lanes load(const _Float16* from) {
 using cpu::HYDRASCOPE_CPU::load;
 
 // a·b + sum with one rounding where the processor can. Left to the compiler, GCC 14 rounds once for two
-// columns and twice for one: AVX2 adds to a single sum sooner so.
+// columns and twice for one, with AVX2.
 HYDRASCOPE_INLINE Lanes multiply_add(const Lanes& a, const Lanes& b, const Lanes& sum) {
 #if defined __AVX512F__
   return __builtin_bit_cast(Lanes,
