@@ -1,11 +1,5 @@
 // Theme, scale, fonts, and the fading of maps.
 #include <cmath>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "app/document/edits.h"
 #include "app/ui/widgets.h"
@@ -70,38 +64,6 @@ void scale_moves_everything(ImGuiTestContext* context) {
     context->Yield(2);
     IM_CHECK_EQ(document().view.shown == Shown::b, !before);
   }
-  start_over(context);
-}
-
-// On a laptop's display with letters twice as large, controls wrap or fold; none lies outside its panel.
-void large_letters_leave_controls_within_reach(ImGuiTestContext* context) {
-  start_over(context);
-  const ImVec2 before = ImGui::GetMainViewport()->Size;
-  resize(context, 1280, 720);
-  editor().change_settings([](Settings& settings) { settings.scale = 2.0; });
-  context->Yield(20);
-  for (const char* const panel : {"//###focus", "//###weights"})
-    context->WindowFocus(panel); // others share their place
-  settle(context);
-  std::vector<std::string> outside;
-  for (const char* const item : {"//###input/kind/Sentence", "//###input/Open…", "//###kernels/##model",
-                                 "//###kernels/##search", "//###focus/###more", "//###weights/###more"}) {
-    const ImGuiTestItemInfo info = context->ItemInfo(item, ImGuiTestOpFlags_NoError);
-    const ImGuiWindow* const panel = info.Window;
-    if (panel == nullptr && std::string_view(item).ends_with("###more")) continue; // all controls fit
-    constexpr float narrow = 60; // nothing fits into it: other tests move the panels' borders
-    if (panel != nullptr && panel->InnerClipRect.GetWidth() < narrow) continue;
-    constexpr float usable = 24; // points
-    if (panel == nullptr || info.RectFull.Min.x < panel->InnerClipRect.Min.x ||
-        info.RectFull.Max.x > panel->InnerClipRect.Max.x || info.RectFull.GetWidth() < usable)
-      outside.emplace_back(item);
-  }
-  const ImRect kinds = context->ItemInfo("//###input/kind/Sentence").RectFull;
-  const bool overlap = kinds.Overlaps(context->ItemInfo("//###input/Open…").RectFull);
-  editor().change_settings([](Settings& settings) { settings.scale.reset(); });
-  resize(context, static_cast<int>(before.x), static_cast<int>(before.y));
-  IM_CHECK_STR_EQ(fmt::format("{}", fmt::join(outside, " ")).c_str(), "");
-  IM_CHECK(!overlap);
   start_over(context);
 }
 
@@ -172,8 +134,6 @@ void register_appearance_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "appearance", "text_is_legible_in_both_themes")->TestFunc = legible;
   IM_REGISTER_TEST(engine, "appearance", "themes")->TestFunc = themes_change_what_is_drawn;
   IM_REGISTER_TEST(engine, "appearance", "scale")->TestFunc = scale_moves_everything;
-  IM_REGISTER_TEST(engine, "appearance", "large_letters")->TestFunc =
-      large_letters_leave_controls_within_reach;
   IM_REGISTER_TEST(engine, "appearance", "scale_steps")->TestFunc = scale_steps;
   IM_REGISTER_TEST(engine, "appearance", "unknown_letters")->TestFunc = unknown_letters_are_named;
   IM_REGISTER_TEST(engine, "appearance", "fade")->TestFunc = changed_maps_fade;
