@@ -80,10 +80,8 @@ Session whole_session() {
 std::string portable_text(const Session& session, const fs::path& file) {
   FileHashes hashes;
   std::string text = session_text(session, file.parent_path(), hashes);
-  std::string golden = (test::source_folder() / "tests/golden").string();
-  const char* const home = std::getenv("HOME");
-  if (home != nullptr && golden.starts_with(home + std::string("/"))) // as sessions name what lies there
-    golden.replace(0, std::string_view(home).size(), "~");
+  // As sessions name it: with ~ where the checkout lies below the home folder.
+  const std::string golden = reference_of(test::source_folder() / "tests/golden", file.parent_path());
   for (std::size_t at = 0; (at = text.find(golden, at)) != std::string::npos;)
     text.replace(at, golden.size(), "../..");
   return text;
