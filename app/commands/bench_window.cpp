@@ -66,8 +66,12 @@ bool focus_is_current(BenchSession& session) {
   return static_cast<bool>(find(results, FocusKey{scene.layer}));
 }
 
-// From the click to the end of the frame that shows the new focus map.
-double switch_layer(BenchSession& session, int layer, int turn) {
+struct Switch {
+  double taken = 0; // from the click to the end of the frame that shows the new focus map
+  double run = 0;   // of it the run, which the window draws beside
+};
+
+Switch switch_layer(BenchSession& session, int layer, int turn) {
   Editor& editor = session.application().editor();
   select_layer(editor, layer);
   session.until_settled();
@@ -75,9 +79,10 @@ double switch_layer(BenchSession& session, int layer, int turn) {
   set_layer_kernel(editor, layer, {.name = turn % 2 == 0 ? "hydra-cosine" : "softmax", .parameters = {}});
   session.frame();
   session.until([&] { return focus_is_current(session); });
-  const double taken = milliseconds_since(start);
+  const Switch found{.taken = milliseconds_since(start),
+                     .run = 1e3 * session.results().parts.front()->seconds};
   session.until_settled();
-  return taken;
+  return found;
 }
 
 // Opens the editor "Your kernel" on a map for the last layer, with the caret at its end.
@@ -146,10 +151,12 @@ void run_interact(const InteractOptions& options) {
   const double first_run = 1e3 * run.seconds, first_layers = layers_ms(run);
   session.until_settled();
   const ModelInfo& model = session.model("bench interact");
-  std::vector<double> first_layer, last_layer;
+  std::vector<double> first_layer, last_layer, last_layer_runs;
   for (int i = 0; i < options.repeats; ++i) {
-    last_layer.push_back(switch_layer(session, model.layers - 1, i));
-    first_layer.push_back(switch_layer(session, 0, i));
+    const Switch last = switch_layer(session, model.layers - 1, i);
+    last_layer.push_back(last.taken);
+    last_layer_runs.push_back(last.run);
+    first_layer.push_back(switch_layer(session, 0, i).taken);
   }
   const auto keys_in = [&](int layer) {
     std::vector<double> taken;
@@ -166,6 +173,7 @@ void run_interact(const InteractOptions& options) {
                                {"first_run_layers_ms", summary_json({first_layers})},
                                {"switch_first_layer_ms", summary_json(first_layer)},
                                {"switch_last_layer_ms", summary_json(last_layer)},
+                               {"switch_last_run_ms", summary_json(last_layer_runs)},
                                {"key_first_layer_ms", summary_json(keys_first)},
                                {"key_last_layer_ms", summary_json(keys_last)},
                                {"frame_ms", summary_json(session.frames_ms())},
