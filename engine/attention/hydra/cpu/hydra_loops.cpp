@@ -42,6 +42,13 @@ HYDRASCOPE_INLINE void map_row(const RowMap map, const float* x, const std::int6
   }
 }
 
+// Where the next token's row lies, which is requested from memory while this one is processed; the row itself
+// at the end of the range, and where it was copied to a buffer.
+HYDRASCOPE_INLINE const float* next_row(const Rows& rows, const float* row, const float* buffer,
+                                        const std::int64_t token, const TokenRange range) {
+  return row == buffer || token + 1 == range.last ? row : row + rows.token_stride;
+}
+
 void sum_tokens(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange range,
                 const RowMap map, const float scale, float* buffers, float* sum) {
   const std::int64_t padded = padded_to_lanes(k.width());
@@ -49,8 +56,12 @@ void sum_tokens(const Rows& k, const Rows& v, const unsigned char* mask, const T
     if (!real(mask, token)) continue;
     const float* const key = row_of(k, token, buffers);
     const float* const value = row_of(v, token, buffers + padded);
+    const float* const next_key = next_row(k, key, buffers, token, range);
+    const float* const next_value = next_row(v, value, buffers + padded, token, range);
     const float factor = factor_of(map, key, padded, scale);
     map_row(map, key, padded, factor, [&](const std::int64_t f, const Lanes& x) {
+      __builtin_prefetch(next_key + f);
+      __builtin_prefetch(next_value + f);
       store(sum + f, load(sum + f) + x * load(value + f));
     });
   }
@@ -85,7 +96,9 @@ void softmax_tokens(const Rows& k, const Rows& v, const unsigned char* mask, con
     if (!real(mask, token)) continue;
     const float* const key = row_of(k, token, buffers);
     const float* const value = row_of(v, token, buffers + padded);
+    const float* const next_value = next_row(v, value, buffers + padded, token, range);
     for (std::int64_t f = 0; f < padded; f += lane_count) {
+      __builtin_prefetch(next_value + f);
       const Lanes share = exponential(load(key + f) - load(largest + f));
       store(total + f, load(total + f) + share);
       store(weighted + f, load(weighted + f) + share * load(value + f));
@@ -105,13 +118,18 @@ void gate_tokens(const Rows& q, const unsigned char* mask, const TokenRange rang
     float* const result = place_of(out, token, buffers + padded);
     if (real(mask, token)) {
       const float* const query = row_of(q, token, buffers);
+      const float* const next_query = next_row(q, query, buffers, token, range);
       const float factor = factor_of(map, query, padded, scale);
       if (past_caches && whole_lines(result, buffers + padded))
-        map_row(map, query, padded, factor,
-                [&](const std::int64_t f, const Lanes& x) { stream(result + f, x * load(sum + f)); });
+        map_row(map, query, padded, factor, [&](const std::int64_t f, const Lanes& x) {
+          __builtin_prefetch(next_query + f);
+          stream(result + f, x * load(sum + f));
+        });
       else
-        map_row(map, query, padded, factor,
-                [&](const std::int64_t f, const Lanes& x) { store(result + f, x * load(sum + f)); });
+        map_row(map, query, padded, factor, [&](const std::int64_t f, const Lanes& x) {
+          __builtin_prefetch(next_query + f);
+          store(result + f, x * load(sum + f));
+        });
     } else {
       std::memset(result, 0, static_cast<std::size_t>(padded) * sizeof(float));
     }
