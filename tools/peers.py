@@ -34,13 +34,16 @@ def once_on_gpu(run):
 
 
 def timed(run, once, request):
-    """Seconds of repeated runs, after those that warm up."""
-    for _ in range(request.get("warm_ups", 1)):
-        run()
+    """Seconds of repeated runs after a warm-up: as many as asked for, or as `bench kernels` has them."""
     if "runs" in request:
+        for _ in range(request["warm_ups"]):
+            run()
         return [once(run) for _ in range(request["runs"])]
-    times, begin = [], time.perf_counter()
-    while len(times) < 3 or (time.perf_counter() - begin < request["seconds"] and len(times) < 60):
+    warm_up = once(run)
+    while warm_up < 0.2:
+        warm_up += once(run)
+    times = []
+    while len(times) < 3 or (sum(times) < request["seconds"] and len(times) < 30):
         times.append(once(run))
     return times
 

@@ -100,8 +100,8 @@ struct ScalingMeasurer::State {
               const std::function<std::uint64_t()>& quiet) const {
     const DeviceClock clock(device);
     std::vector<double> times;
-    double spent = 0;
-    bool warm = false;
+    double warm_up = 0, spent = 0;
+    bool first = true;
     const auto enough = [&] {
       const auto runs = static_cast<int>(times.size());
       const bool slow = spent > 2 * limits.point_seconds;
@@ -112,19 +112,21 @@ struct ScalingMeasurer::State {
       const std::uint64_t before = quiet ? quiet() : 0;
       if (stop.stop_requested()) throw Cancelled();
       std::optional<AllocationMeter> meter;
-      if (!warm) meter.emplace(); // not during the timed runs
+      if (first) meter.emplace(); // not during the timed runs
       AttentionOutput output;
       const double taken = clock.seconds([&] {
         output = kernel->run(input, parameters);
         output.out = kernel->finish(output.out, input.mask, parameters);
       });
       if (quiet && quiet() != before) continue; // disturbed
-      if (meter) point.peak_bytes = meter->peak_bytes();
-      if (std::exchange(warm, true)) {
-        times.push_back(taken);
-        spent += taken;
-      }
       point.path = output.path;
+      if (meter) point.peak_bytes = meter->peak_bytes();
+      if (std::exchange(first, false) || warm_up < limits.warm_up_seconds) {
+        warm_up += taken;
+        continue;
+      }
+      times.push_back(taken);
+      spent += taken;
     }
     point.time = repeated_time(std::move(times));
   }

@@ -26,7 +26,8 @@ struct ScalingSetting {
 
 struct ScalingLimits {
   double run_seconds = 2;             // points whose single run is expected to take longer are skipped
-  double point_seconds = 0.4;         // the runs of a point are repeated for so long …
+  double warm_up_seconds = 0.2;       // runs do not count until so much time was spent in them, at least one
+  double point_seconds = 0.4;         // then the runs of a point are repeated for so long …
   int least_runs = 5, most_runs = 30; // … within these bounds; long runs at least three times
 };
 
@@ -34,7 +35,7 @@ struct ScalingLimits {
 struct ScalingPoint {
   KernelSpec kernel;
   std::int64_t tokens = 0;
-  RepeatedTime time = {};      // without the first run, a warm-up
+  RepeatedTime time = {};      // after the warm-up
   double products = 0;         // multiply-accumulates, those that are computed
   double bytes = 0;            // q, k, v read once and the output written once
   std::int64_t peak_bytes = 0; // of tensors beyond q, k, v: the output and intermediates

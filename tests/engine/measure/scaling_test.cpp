@@ -1,6 +1,9 @@
 // Time against N: what is measured, what is left out and why, and what stops it.
 #include "engine/measure/scaling.h"
 
+#include <limits>
+#include <stop_token>
+
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
@@ -9,7 +12,8 @@ namespace hydrascope {
 namespace {
 
 const ScalingSetting small{.heads = 2, .head_width = 8, .image = false, .dtype = "float32", .threads = 1};
-const ScalingLimits quick{.run_seconds = 10, .point_seconds = 0, .least_runs = 3, .most_runs = 5};
+const ScalingLimits quick{
+    .run_seconds = 10, .warm_up_seconds = 0, .point_seconds = 0, .least_runs = 3, .most_runs = 5};
 
 TEST(ScalingTest, MeasuresAPointAfterARunThatWarmsUp) {
   ScalingMeasurer measurer({"linear-cosine", {{"heads", "4"}}}, small, quick);
@@ -24,6 +28,19 @@ TEST(ScalingTest, MeasuresAPointAfterARunThatWarmsUp) {
   EXPECT_EQ(point.path, "fused cpu");
   EXPECT_EQ(point.products, 2.0 * 32 * 16 * 16 / 4); // 2·N·D²/heads
   EXPECT_EQ(asked, 2 * 4);                           // before and after each of four runs
+}
+
+TEST(ScalingTest, NoRunCountsDuringTheWarmUp) {
+  ScalingLimits endless = quick;
+  endless.warm_up_seconds = std::numeric_limits<double>::infinity();
+  std::stop_source stop;
+  int asked = 0;
+  const auto stop_later = [&] {
+    if (++asked == 40) stop.request_stop(); // four runs would be enough without a warm-up
+    return std::uint64_t{0};
+  };
+  EXPECT_THROW(ScalingMeasurer({"elu", {}}, small, endless).measure(16, stop.get_token(), stop_later),
+               Cancelled);
 }
 
 TEST(ScalingTest, EveryKernelIsMeasuredOnTextAndOnAGrid) {
