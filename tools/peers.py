@@ -39,11 +39,11 @@ def timed(run, once, request):
         for _ in range(request["warm_ups"]):
             run()
         return [once(run) for _ in range(request["runs"])]
-    warm_up = once(run)
-    while warm_up < 0.2:
+    once(run)  # may compile
+    warm_up, seconds, times = 0, request["seconds"], []
+    while warm_up < min(0.2, seconds):
         warm_up += once(run)
-    times = []
-    while len(times) < 3 or (sum(times) < request["seconds"] and len(times) < 30):
+    while len(times) < 30 and (sum(times) < seconds or len(times) < (3 if sum(times) > 2 * seconds else 5)):
         times.append(once(run))
     return times
 

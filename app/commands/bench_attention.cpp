@@ -38,7 +38,9 @@ void add_head_options(CLI::App& command, ScalingSetting& setting) {
 void add_run_options(CLI::App& command, ScalingSetting& setting, double& seconds, bool& json) {
   command.add_option("--device", setting.device, "cpu, cuda or cuda:i")->capture_default_str();
   command.add_option("--threads", setting.threads, "threads (default: all)")->check(CLI::PositiveNumber);
-  command.add_option("--seconds", seconds, "how long each case is repeated")
+  command
+      .add_option("--seconds", seconds,
+                  "how long each case is repeated, after a warm-up of as long, at most 0.2")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command.add_flag("--json", json, "one JSON document on standard output");
@@ -68,7 +70,9 @@ ordered_json entry_of(const ScalingPoint& point, const ScalingSetting& setting) 
   return entry;
 }
 
-ScalingLimits limits_of(double point_seconds) { return {.run_seconds = 5, .point_seconds = point_seconds}; }
+ScalingLimits limits_of(double point_seconds) {
+  return {.run_seconds = 5, .warm_up_seconds = std::min(0.2, point_seconds), .point_seconds = point_seconds};
+}
 
 // ---- kernels ----
 

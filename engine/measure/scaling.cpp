@@ -121,7 +121,8 @@ struct ScalingMeasurer::State {
       if (quiet && quiet() != before) continue; // disturbed
       point.path = output.path;
       if (meter) point.peak_bytes = meter->peak_bytes();
-      if (std::exchange(first, false) || warm_up < limits.warm_up_seconds) {
+      if (std::exchange(first, false)) continue;
+      if (warm_up < limits.warm_up_seconds) {
         warm_up += taken;
         continue;
       }

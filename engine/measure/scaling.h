@@ -26,8 +26,8 @@ struct ScalingSetting {
 
 struct ScalingLimits {
   double run_seconds = 2;             // points whose single run is expected to take longer are skipped
-  double warm_up_seconds = 0.2;       // runs do not count until so much time was spent in them, at least one
-  double point_seconds = 0.4;         // then the runs of a point are repeated for so long …
+  double warm_up_seconds = 0.2;       // a first run and then runs for so long do not count
+  double point_seconds = 0.4;         // … the next are repeated for so long …
   int least_runs = 5, most_runs = 30; // … within these bounds; long runs at least three times
 };
 
