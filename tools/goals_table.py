@@ -1,16 +1,19 @@
 """What was to be reached in speed, and what has been, as a function of raw files (tools/results)."""
-from speed_tables import (FAMILY_LENGTHS, PRODUCTS, WINDOW_GOALS, exponentials, family, few_tokens,
-                          gains_of_threads, loops_beside_products, over_all, range_over_runs, starts)
+import statistics
+
+from compare_tables import KERNELS, MODELS, PRODUCTS, PUBLISHED_KERNELS, over_all, rows_of
+from speed_tables import (FAMILY, FAMILY_LENGTHS, FEW_TOKENS, LINEAR_LOOPS, WINDOW_GOALS, family, few_tokens, gains_of_threads,
+                          loops_beside_products, range_over_runs, starts)
 from table_registry import percent, raw, table
 
-NOT_MEASURED = "not measured"
+HYDRA, HEDGEHOG = ("hydra-cosine, D = 768",), ("hedgehog, 12 heads of 64",)
+DEIT, BERT = ("DeiT-B",), ("BERT-base",)
 
 
-def found_rows(names, titles, sizes, row):
-    """A row of the cases with these titles and sizes (tokens, batch), as far as the raw files of tools/compare have it."""
-    return [one for name in names for case in raw(name)["cases"]
-            if case["case"] in titles and (case["tokens"], case["batch"]) in sizes
-            for one in case["rows"] if one["row"] == row]
+def found_rows(names, cases, tokens, row, batches=(1,)):
+    """A row of raw files of tools/compare, of each case, number of tokens and batch that they have."""
+    return [found for (case, n, batch, title), found in rows_of(names).items()
+            if case in cases and n in tokens and batch in batches and title == row]
 
 
 def inverse(row):
@@ -23,76 +26,106 @@ def how_many(reached):
     return "yes" if all(reached) else f"{sum(reached)} of {len(reached)}" if any(reached) else "no"
 
 
-def goal_row(what, least, measurements, limit, per_cent=False):
+def goal_row(what, least, measurements, limit=None, per_cent=False):
     """What, what it is to be at least, each measurement, whether it is reached, what limits it where it is not."""
     reached = how_many([row["ratio"] >= least for rows in measurements for row in rows])
+    assert limit or reached == "yes", f"{what}: missed, and nothing tells what limits it"
     goal = percent(least, 0) if per_cent else f"{least} times"
     return [what, f"≥ {goal}", *(over_all(rows, per_cent) for rows in measurements), reached,
             "" if reached == "yes" else limit]
 
 
-def time_of_reading(rows):
-    return f"reading as many bytes alone takes {over_all(rows, True)} of the time" if rows else NOT_MEASURED
+def gain_of_products(tokens):
+    """How many times as fast hedgehog's products alone are in bfloat16."""
+    single, half = (found_rows([PUBLISHED_KERNELS], HEDGEHOG, tokens, f"bound: its products at the machine's {dtype} rate")
+                    for dtype in ("float32", "bfloat16"))
+    gains = [one["ratio"] / other["ratio"] for one, other in zip(single, half, strict=True)]
+    return f"its products alone gain {min(gains):.1f} to {max(gains):.1f} times; what else it does stays in float32"
 
 
-def gain_of_products(rows_of):
-    """How many times as fast hedgehog's products alone are in bfloat16, where that was measured."""
-    single, half = (rows_of(f"bound: its products at the machine's {dtype} rate") for dtype in ("float32", "bfloat16"))
-    gains = [one["ratio"] / other["ratio"] for one, other in zip(single, half)]
-    return f"its products alone: {min(gains):.2f} to {max(gains):.2f} times" if gains else NOT_MEASURED
+def limit_of_loops(which, kernels, lengths):
+    """What share of the machine's float32 rate twice the rate of a loop on one thread is, with all data in a cache, and what
+    share of the time memory's rate takes; of these kernels, or of all whose loops were measured, at these lengths."""
+    rates, times = [], []
+    for name, of_loops in zip(FAMILY, LINEAR_LOOPS, strict=True):
+        measured = [one for number in range(1, 6) for one in raw(f"{name}-{number}")
+                    if one["dtype"] == "float32" and "skipped" not in one]
+        loops = {kernel: loop for kernel, _, loop in loops_beside_products(of_loops, "avx512")
+                 if not kernels or kernel in kernels}
+        machine = 1e-9 * statistics.median(one["matrix_flops_per_second"] for one in measured)
+        rates += [2 * loop / machine for loop in loops.values()]
+        times += [one["share_of_bandwidth"] for one in measured if one["kernel"] in loops and one["N"] in lengths]
+    return (f"features: twice the one-thread rate of [{which}](measurements/cpu.md#beside-their-products), with all data in a "
+            f"cache, is {percents(rates)}; memory: a triad over the rows' bytes takes {percents(times)} of the time")
 
 
-def limit_of_loops():
-    shares = [loop / products for _, products, loop in loops_beside_products("avx512")]
-    return (f"what is not products: with all data in a cache, the [loops](measurements/cpu.md#beside-their-products) reach "
-            f"{percent(min(shares), 0)} to {percent(max(shares), 0)} of their products' rate")
+def percents(shares):
+    """The smallest to the largest."""
+    first, last = f"{100 * min(shares):.0f}", f"{100 * max(shares):.0f}"
+    return f"{first} %" if first == last else f"{first} to {last} %"
 
 
-@table("goals")
-def goals():
-    """Shares of a bound and gains, in the first measurement and in the second where there is one."""
-    kernels, models = ("compare-kernels", "compare-kernels-again"), ("compare-models", "compare-models-again")
+def gain_of_loops():
+    """How many times as fast loops are in bfloat16, with all data in a cache."""
+    gains = []
+    for name in LINEAR_LOOPS:
+        single, half = ({kernel: loop for kernel, _, loop in loops_beside_products(name, kind)} for kind in ("avx512", "amx"))
+        gains += [half[kernel] / single[kernel] for kernel in single]
+    return ("features, which stay in float32: with all data in a cache, [the loops of six]"
+            f"(measurements/cpu.md#beside-their-products) gain {min(gains):.1f} to {max(gains):.1f} times")
 
-    def rows_of(row, tokens=(1024, 4096, 32768), name=kernels[0]):
-        return found_rows([name], ["hedgehog, 12 heads of 64"], [(n, 1) for n in tokens], row)
 
-    yield ["what", "goal:", "measured:", "again:", "reached:", "what limits it"]
-    for tokens, limit in (
-            (4096, "exponentials and what keeps them in range: about "
-                   f"{percent(exponentials()['of hedgehog, %'] / 100, 0)} of the time; the rest is not measured"),
-            (32768, NOT_MEASURED)):
+def goals_of_kernels():
+    for tokens in (4096, 32768):
         yield goal_row(f"`hedgehog`, {tokens:,} tokens: share of the float32 rate of products", 0.75,
-                       [rows_of("bound: its products at the machine's float32 rate", [tokens], name) for name in kernels],
-                       limit, per_cent=True)
+                       [found_rows([name], HEDGEHOG, [tokens], "bound: its products at the machine's float32 rate")
+                        for name in KERNELS], limit_of_loops("its loop", ["hedgehog"], [tokens]), per_cent=True)
+    lengths = (1024, 4096, 32768)
     yield goal_row("`hedgehog`, 1,024 to 32,768 tokens: bfloat16 beside float32", 1.8,
-                   [[inverse(row) for row in rows_of("hedgehog, bfloat16", name=name)] for name in kernels],
-                   gain_of_products(rows_of))
-    shares, gains = family()
-    own = [(kernel, tokens) for kernel, tokens in shares if kernel != "flash"]
-    yield goal_row("nine kernels with features, Intel with AMX: share of the float32 rate of products", 0.75,
-                   [[shares[one] for one in own], []], limit_of_loops(), per_cent=True)
-    yield goal_row("`hedgehog`, Intel with AMX: bfloat16 beside float32", 1.8,
-                   [[gains["hedgehog", tokens] for tokens in FAMILY_LENGTHS], []], NOT_MEASURED)
+                   [[inverse(row) for row in found_rows([name], HEDGEHOG, lengths, "hedgehog, bfloat16")] for name in KERNELS],
+                   gain_of_products(lengths))
+    shares, gains = zip(*(family(name) for name in FAMILY), strict=True)
+    own = [(kernel, tokens) for kernel, tokens in shares[0] if kernel != "flash"]
+    yield goal_row("nine kernels with features: share of the float32 rate of products", 0.75,
+                   [[of_date[case] for case in own] for of_date in shares],
+                   limit_of_loops("the loops of six", [], FAMILY_LENGTHS), per_cent=True)
+    yield goal_row("… bfloat16 beside float32", 1.8, [[of_date[case] for case in own] for of_date in gains],
+                   gain_of_loops())
     yield goal_row("four kernels, 197 to 1,024 tokens: two threads beside one", 1.6,
-                   [[gains_of_threads(*times) for times in few_tokens().values()], []], NOT_MEASURED)
+                   [[gains_of_threads(*times) for times in few_tokens(name).values()] for name in FEW_TOKENS])
     for tokens in (4096, 65536):
-        triads, readings = ([found_rows([name], ["hydra-cosine, D = 768"], [(tokens, 1)], f"bound: {what} as many bytes")
-                             for name in kernels] for what in ("a triad over", "reading"))
-        yield goal_row(f"`hydra-cosine`, {tokens:,} tokens: share of a triad", 0.85, triads, time_of_reading(readings[0]),
-                       per_cent=True)
-    large = [found_rows([name], ["DeiT-B"], [(197, 32)], PRODUCTS) for name in models]
-    attention = 1 - found_rows(models[:1], ["DeiT-B"], [(197, 32)], "bound: no attention")[0]["ratio"]
-    yield goal_row("DeiT-B, batch of 32: share of the products' bound", 0.9, large,
-                   f"attention takes {percent(attention, 0)} of the time, all else beside products "
-                   f"{percent(1 - large[0][0]['ratio'] - attention, 0)}", per_cent=True)
-    sizes = [(197, 1), (197, 32), (128, 1), (512, 1), (128, 32)]
+        triads, readings = ([found_rows([name], HYDRA, [tokens], f"bound: {what} as many bytes") for name in KERNELS]
+                            for what in ("a triad over", "reading"))
+        yield goal_row(f"`hydra-cosine`, {tokens:,} tokens: share of a triad", 0.85, triads,
+                       f"reading as many bytes alone takes {over_all(readings[-1], True)} of the time", per_cent=True)
+
+
+def goals_of_models():
+    shares = [found_rows(names, DEIT, [197], PRODUCTS, [32]) for names in MODELS]
+    attention = 1 - found_rows(MODELS[-1], DEIT, [197], "bound: no attention", [32])[0]["ratio"]
+    rest = 1 - shares[-1][0]["ratio"] - attention
+    yield goal_row("DeiT-B, batch of 32: share of the products' bound", 0.9, shares,
+                   f"attention takes {percent(attention, 0)} of the time, all else beside products {percent(rest, 0)}",
+                   per_cent=True)
     yield goal_row("DeiT-B and BERT-base: bfloat16 beside float32", 1.8,
-                   [[inverse(row) for row in found_rows(names, ["DeiT-B", "BERT-base"], sizes, "flash, bfloat16")]
-                    for names in ([models[0], "compare-bert"], models[1:])], NOT_MEASURED)
+                   [[inverse(row) for row in found_rows(names, DEIT + BERT, [128, 197, 512], "flash, bfloat16", [1, 32])]
+                    for names in MODELS])
+
+
+def goals_of_the_window():
     runs = [raw(f"interact-{number}") for number in (1, 2, 3)]
     for key, what in (("first_frame_ms", "first frame"), ("first_result_ms", "first result"),
                       ("switch_last_layer_ms", "another kernel in the last layer")):
         reached = how_many([round(run[key]["median"]) <= WINDOW_GOALS[key] for run in [*runs, *starts()]])
         yield [f"window: {what}", f"≤ {WINDOW_GOALS[key]} ms",
                *(f"{range_over_runs(found, key, 'median')} ms" for found in (runs, starts())), reached,
-               "" if reached == "yes" else "[the start](#the-window)" if key != "switch_last_layer_ms" else NOT_MEASURED]
+               "" if reached == "yes" else "[what it waits for](#the-window)"]
+
+
+@table("goals")
+def goals():
+    """Shares of a bound and gains, each on two dates."""
+    yield ["what", "goal:", "measured:", "again:", "reached:", "what limits it"]
+    yield from goals_of_kernels()
+    yield from goals_of_models()
+    yield from goals_of_the_window()

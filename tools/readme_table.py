@@ -2,8 +2,8 @@
 import re
 import statistics
 
+from compare_tables import KERNELS, range_text, rows_of
 from experiment import ROOT, paired_difference, spread_text
-from speed_tables import range_text
 from table_registry import by, percent, points, raw, table
 
 H200 = ROOT / "docs/measurements/cuda-nvidia-h200.md"
@@ -28,24 +28,16 @@ def top1(name):
 
 def beside_hedgehog(tokens, label):
     """The row of tools/compare on both dates."""
-    cases = [by([case for case in raw(name)["cases"] if case["case"].startswith("hedgehog")], "tokens", tokens)
-             for name in ("compare-kernels", "compare-kernels-again")]
-    return [by(case["rows"], "row", label) for case in cases]
-
-
-def both(rows):
-    return " and ".join(f"{row['ratio']:.0f}" for row in rows)
+    return " and ".join(range_text(rows_of([name])["hedgehog, 12 heads of 64", tokens, 1, label]) for name in KERNELS)
 
 
 def speed_of_hedgehog():
-    fused = beside_hedgehog(32768, "softmax: scaled_dot_product_attention in PyTorch, one run a turn")
-    eager = beside_hedgehog(32768, "the same in PyTorch, eager, jemalloc")
+    fused = beside_hedgehog(4096, "softmax: scaled_dot_product_attention in PyTorch, jemalloc")
     flash = beside_hedgehog(4096, "flash: own")
-    seconds = [f"{statistics.median(row['ms']) / 1000:.0f}" for row in fused]
-    ranges = " and ".join(range_text(row) for row in eager)
-    return (f"{both(fused)} times as fast as PyTorch's fused softmax attention ({' and '.join(seconds)} s), {ranges} times as "
-            "fast as the same formula in eager PyTorch with the same memory allocator; at 4,096 tokens "
-            f"{both(flash)} times as fast as our own `flash`")
+    eager = beside_hedgehog(32768, "the same in PyTorch, eager, jemalloc")
+    return (f"at 4,096 tokens {fused} times as fast as PyTorch's fused softmax attention, {flash} times as fast as our own "
+            f"`flash`; at 32,768 tokens {eager} times as fast as the same formula in eager PyTorch; all with the same memory "
+            "allocator")
 
 
 def times_on_a_gpu():
@@ -76,7 +68,7 @@ def results():
            f"{vision_mean('places', 'interleave:4=hydra-cosine')}; the last: {vision_mean('places', 'back:4=hydra-cosine')}"]
     yield ["What does Hedgehog in all twelve layers cost `vit-small`?",
            f"{top1('hedgehog')} (best state by these pictures, no control); {top1('softmax')} before"]
-    yield ["How fast is Hedgehog at 32,768 tokens (attention alone, 12 heads of 64, float32, two cores, two dates)?",
+    yield ["How fast is Hedgehog (attention alone, 12 heads of 64, float32, two cores of an Intel Xeon, two dates)?",
            speed_of_hedgehog()]
     yield ["And on an H200 (bfloat16, one run; [its report](docs/measurements/cuda-nvidia-h200.md))?",
            f"{gpu['flash'] / gpu['hedgehog']:.0f} times as fast as cuDNN's fused softmax attention; Hydra "

@@ -1,122 +1,22 @@
-"""The tables of docs/ about speed, as functions of raw files (tools/results)."""
+"""The tables of docs/ about what `bench` and build/cpu_loops printed, as functions of raw files (tools/results)."""
 import statistics
 
+from compare_tables import date, measured_on, over_all, processor, range_text
 from table_registry import percent, raw, table
 
-# ---- tools/compare ----
+# ---- bench kernels, several runs ----
 
-def range_text(row):
-    """A ratio of times, with the smallest and largest of a turn."""
-    def text(value):
-        return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
-    return f"{text(row['ratio'])} ({text(row['least'])}…{text(row['most'])})"
+def over_runs(values):
+    """As a row of tools/compare: the median, the smallest and the largest."""
+    return {"ratio": statistics.median(values), "least": min(values), "most": max(values)}
 
 
-def compared(name, title, heading):
-    """Rows beside the first one of a case, a column for each of its sizes: how many times as long each takes."""
-    cases = {(one["tokens"], one["batch"]): {row["row"]: row for row in one["rows"]}
-             for one in raw(name)["cases"] if one["case"] == title}
-    yield ["times as long", *(heading(*size) + ":" for size in cases)]
-    names = list(dict.fromkeys(row for rows in cases.values() for row in rows))
-    yield [f"{names[0]}, ms", *(f"{statistics.median(rows[names[0]]['ms']):,.2f}" for rows in cases.values())]
-    for row in names[1:]:
-        yield [row, *(range_text(rows[row]) if row in rows else "" for rows in cases.values())]
+FEW_TOKENS = ("few-tokens", "few-tokens-again")
 
 
-def inverse_ratios(*names):
-    """By how many times the first row is faster than one with less time, by case and row."""
-    return {f"{case['case']} {case['tokens']} {case['batch']} {row['row']}": 1 / row["ratio"]
-            for name in names for case in raw(name)["cases"] for row in case["rows"] if row["ratio"] < 1}
-
-
-def by_tokens(tokens, _):
-    return f"{tokens:,} tokens"
-
-
-@table("compare-hydra", derived=lambda: inverse_ratios("compare-kernels"))
-def hydra_beside_others():
-    return compared("compare-kernels", "hydra-cosine, D = 768", by_tokens)
-
-
-def exponentials():
-    """Milliseconds of exp-t1 beyond relu's, which has no exponentials and needs nothing to keep them in range, and what of
-    hedgehog's time twice as much is: the median of three runs."""
-    found = [{one["kernel"]: one["median_ms"] for one in raw(f"exponentials-{run}")} for run in (1, 2, 3)]
-    extra = statistics.median(run["exp-t1"] - run["relu"] for run in found)
-    return {"exponentials, ms": extra, "of hedgehog, %": 200 * extra / statistics.median(run["hedgehog"] for run in found)}
-
-
-PRODUCTS, PRODUCTS_BFLOAT16 = "bound: the matrix products of its blocks alone", "bound: the products in bfloat16"
-
-
-def gains_of_bfloat16():
-    """How many times as fast the products of whole models are in bfloat16, and two loops alone on one thread."""
-    rows = {f"{case['case']} {case['tokens']} {case['batch']}": {row["row"]: row["ratio"] for row in case["rows"]}
-            for name in ("compare-models", "compare-bert") for case in raw(name)["cases"]}
-    rates = {one["name"]: one.get("FLOP/s") for one in raw("loops")["benchmarks"]}
-    return {case: ratios[PRODUCTS] / ratios[PRODUCTS_BFLOAT16] for case, ratios in rows.items()} | {
-        loop: rates[f"{loop}/avx512bf16/4096"] / rates[f"{loop}/avx512/4096"] for loop in ("hedgehog", "flash")}
-
-
-@table("compare-hedgehog", derived=lambda: inverse_ratios("compare-kernels") | exponentials() | gains_of_bfloat16())
-def hedgehog_beside_others():
-    return compared("compare-kernels", "hedgehog, 12 heads of 64", by_tokens)
-
-
-def fair(row):
-    """Whether a row is a bound, the program's own, or has the program's allocator."""
-    return any(word in row for word in ("bound", "bfloat16", "jemalloc", "flash", "one run a turn"))
-
-
-def measured_twice(first, second, shown):
-    """Case, row and ratios of the cases and rows that both raw files have, first and second measurement side by side."""
-    of_second = {(one["case"], one["tokens"], one["batch"]): {row["row"]: row for row in one["rows"]}
-                 for one in raw(second)["cases"]}
-    for one in raw(first)["cases"]:
-        others = of_second.get((one["case"], one["tokens"], one["batch"]), {})
-        for row in one["rows"] if others else []:
-            if shown(row["row"]) and row["row"] in others:
-                yield one, [row["row"], range_text(row), range_text(others[row["row"]])]
-
-
-def kernels_measured_twice(second, heading):
-    files = ("compare-kernels", second)
-    rows = list(measured_twice(*files, fair))
-    yield ["beside", "tokens:", "row", *(f"{heading(name)}:" for name in files)]
-    for case, row in rows:
-        yield [f"`{case['case'].split(',')[0]}`", f"{case['tokens']:,}", *row]
-
-
-def date(name):
-    return raw.read[name]["date"]
-
-
-def processor(name):
-    return raw.read[name]["cpu"].split(",")[0].replace("(R)", "").removesuffix(" Processor")
-
-
-@table("compare-processors")
-def deit_on_two_processors():
-    files = ("compare-models", "compare-models-again")
-    rows = list(measured_twice(*files, lambda row: not row.endswith("own")))
-    yield ["times as long", "batch:", *(f"{processor(name)}, {date(name)}:" for name in files)]
-    for case, (row, *ratios) in rows:
-        yield [row, str(case["batch"]), *ratios]
-
-
-@table("compare-dates")
-def kernels_on_two_dates():
-    return kernels_measured_twice("compare-kernels-again", date)
-
-
-@table("kernel-processors")
-def kernels_on_two_processors():
-    return kernels_measured_twice("compare-kernels-intel", lambda name: f"{processor(name)}, {date(name)}")
-
-
-def few_tokens():
+def few_tokens(name):
     """Milliseconds of each run with one and with two threads, by kernel and tokens; the runs took turns."""
-    runs = {threads: [{(one["kernel"], one["N"]): one["median_ms"] for one in raw(f"few-tokens-{threads}-{run}")}
+    runs = {threads: [{(one["kernel"], one["N"]): one["median_ms"] for one in raw(f"{name}-{threads}-{run}")}
                       for run in (1, 2, 3)] for threads in (1, 2)}
     return {case: [[run[case] for run in runs[threads]] for threads in (1, 2)] for case in runs[1][0]}
 
@@ -127,90 +27,22 @@ def gains_of_threads(one, two):
 
 
 @table("few-tokens")
-def time_of_threads():
-    yield ["kernel", "tokens:", "one thread, ms:", "two threads, ms:", "times as fast:"]
-    for (kernel, tokens), times in few_tokens().items():
-        yield [f"`{kernel}`", f"{tokens:,}", *(f"{statistics.median(of_runs):.2f}" for of_runs in times),
-               range_text(gains_of_threads(*times))]
+def gain_of_a_second_thread():
+    dates = {name: few_tokens(name) for name in FEW_TOKENS}
+    yield ["kernel", "tokens:", *(f"{measured_on([f'{name}-1-1'])}:" for name in FEW_TOKENS)]
+    for kernel, tokens in dates[FEW_TOKENS[0]]:
+        yield [f"`{kernel}`", f"{tokens:,}",
+               *(range_text(gains_of_threads(*times[kernel, tokens])) for times in dates.values())]
 
 
-@table("compare-deit", derived=lambda: inverse_ratios("compare-models"))
-def deit_beside_others():
-    return compared("compare-models", "DeiT-B", lambda _, batch: f"batch of {batch}")
-
-
-@table("compare-bert", derived=lambda: inverse_ratios("compare-bert"))
-def bert_beside_others():
-    return compared("compare-bert", "BERT-base", lambda tokens, batch: f"{batch} × {tokens} tokens")
-
-
-@table("where-time-goes")
-def where_time_goes():
-    """Shares of the time of softmax (`flash`) in float32: its blocks' products, and attention as what is saved without it."""
-    yield ["model", "`flash`, ms:", "products:", "attention:", "the rest:", "bfloat16, times as fast:", "of it products:"]
-    for one in [*raw("compare-models")["cases"], *raw("compare-bert")["cases"]]:
-        ratio = {row["row"]: row["ratio"] for row in one["rows"]}
-        products, attention = ratio[PRODUCTS], 1 - ratio["bound: no attention"]
-        bfloat16 = ratio["flash, bfloat16"]
-        size = f"{one['batch']} × {one['tokens']} tokens"
-        yield [f"{one['case']}, {size}", f"{statistics.median(one['rows'][0]['ms']):,.0f}", percent(products, 0),
-               percent(attention, 0), percent(1 - products - attention, 0), f"{1 / bfloat16:.2f}",
-               percent(ratio[PRODUCTS_BFLOAT16] / bfloat16, 0)]
-
-
-@table("memory")
-def memory_beside_others():
-    """Peak resident memory of the whole process, in parentheses with its libraries alone."""
-    def text(row):
-        return f"{1e-6 * row['bytes']:,.0f} ({1e-6 * row['libraries_bytes']:,.0f})" if row else ""
-
-    columns = {"this program": ["this program"], "PyTorch, eager": ["timm in PyTorch, eager", "transformers in PyTorch, eager"],
-               "the same with jemalloc": ["timm in PyTorch, eager, jemalloc", "transformers in PyTorch, eager, jemalloc"],
-               "ONNX Runtime": ["ONNX Runtime"]}
-    yield ["peak MB (libraries alone)", *(column + ":" for column in columns)]
-    for one in raw("compare-memory")["cases"]:
-        rows = {row["row"]: row for row in one["rows"]}
-        yield [f"{one['case']}, {one['batch']} × {one['tokens']} tokens",
-               *(text(next((rows[name] for name in names if name in rows), None)) for names in columns.values())]
-
-
-@table("compare-decoder")
-def decoder_beside_others():
-    cases = raw("compare-decoder")["cases"]
-    yield ["", "this program, ms:", *(f"{row['row']}, times as long:" for row in cases[0]["rows"][1:])]
-    for one in cases:
-        _, dtype, what = one["case"].split(", ")
-        name = f"{what} {one['tokens']:,} tokens" if what == "reading" else f"{what} {one['tokens']:,}"
-        own, *others = one["rows"]
-        yield [f"{name}, {dtype}", f"{statistics.median(own['ms']):,.1f}", *(range_text(row) for row in others)]
-
-
-def over_all(rows, per_cent):
-    """The smallest to the largest ratio of rows, and of a turn."""
-    def text(value):
-        return f"{100 * value:.0f}" if per_cent else f"{value:.2f}"
-
-    if not rows:
-        return ""
-    ratios = list(dict.fromkeys(text(ratio) for ratio in sorted(row["ratio"] for row in rows)))
-    shown = (ratios[0] if len(ratios) == 1 else f"{ratios[0]} to {ratios[-1]}") + (" %" if per_cent else "")
-    return f"{shown} ({text(min(row['least'] for row in rows))}…{text(max(row['most'] for row in rows))})"
-
-
-# ---- bench kernels, several runs ----
-
-def over_runs(values):
-    """As a row of tools/compare: the median, the smallest and the largest."""
-    return {"ratio": statistics.median(values), "least": min(values), "most": max(values)}
-
-
+FAMILY = ("family", "family-again")
 FAMILY_LENGTHS = (4096, 32768)
 
 
-def family():
+def family(name):
     """By kernel and tokens, where both types were measured: the share of the float32 rate of products, and how many times
     as fast bfloat16 is, each within its run."""
-    runs = [{(one["kernel"], one["N"], one["dtype"]): one for one in raw(f"family-{number}")} for number in range(1, 6)]
+    runs = [{(one["kernel"], one["N"], one["dtype"]): one for one in raw(f"{name}-{number}")} for number in range(1, 6)]
     shares, gains = {}, {}
     for kernel, tokens in dict.fromkeys((kernel, tokens) for kernel, tokens, _ in runs[0]):
         pairs = [(run[kernel, tokens, "float32"], run[kernel, tokens, "bfloat16"]) for run in runs]
@@ -222,13 +54,15 @@ def family():
 
 @table("family")
 def family_beside_its_bound():
-    shares, gains = family()
-    yield ["kernel", *(f"share of the float32 rate, {tokens:,} tokens:" for tokens in FAMILY_LENGTHS),
+    yield ["kernel", "date", *(f"share of the float32 rate, {tokens:,} tokens:" for tokens in FAMILY_LENGTHS),
            *(f"bfloat16, times as fast, {tokens:,}:" for tokens in FAMILY_LENGTHS)]
-    for kernel in dict.fromkeys(kernel for kernel, _ in shares):
-        yield [f"`{kernel}`",
-               *(over_all([shares[kernel, tokens]], True) if (kernel, tokens) in shares else "" for tokens in FAMILY_LENGTHS),
-               *(range_text(gains[kernel, tokens]) if (kernel, tokens) in gains else "" for tokens in FAMILY_LENGTHS)]
+    dates = {name: family(name) for name in FAMILY}
+    for kernel in dict.fromkeys(kernel for shares, _ in dates.values() for kernel, _ in shares):
+        for name, (shares, gains) in dates.items():
+            cases = [(kernel, tokens) for tokens in FAMILY_LENGTHS]
+            yield [f"`{kernel}`" if name == FAMILY[0] else "", date(f"{name}-1"),
+                   *(over_all([shares[case]], True) if case in shares else "" for case in cases),
+                   *(range_text(gains[case]) if case in gains else "" for case in cases)]
 
 
 # ---- bench interact, bench write ----
@@ -273,6 +107,14 @@ def what_the_start_waits_for():
         yield [label, range_over_runs(starts(), key, "median")]
     for key, label in [("first_run_ms", "the first run alone, with loading the model and its adapters"),
                        ("first_run_layers_ms", "… of which layers, which pack their weights as they come")]:
+        yield [label, range_over_runs(starts(), key, "median")]
+
+
+@table("switch")
+def what_a_switch_waits_for():
+    yield ["another kernel in the last layer", "ms:"]
+    for key, label in [("switch_last_layer_ms", "until its focus map shows"),
+                       ("switch_last_run_ms", "… of which the run: the layer, forwards and backwards")]:
         yield [label, range_over_runs(starts(), key, "median")]
 
 
@@ -379,24 +221,30 @@ def loops_alone():
                    *(f"{1e-9 * found[name][unit]:,.0f}" if name in found else "" for name in names)]
 
 
-def loops_beside_products(kind):
-    """By kernel: GFLOP/s of the products alone and of the whole loop, with all data in a cache, for a kind of processor."""
-    rates = {one["run_name"]: 1e-9 * one["FLOP/s"] for one in raw("loops-linear")["benchmarks"]
+LINEAR_LOOPS = ("loops-linear", "loops-linear-again")
+
+
+def loops_beside_products(name, kind):
+    """By kernel: GFLOP/s of the products alone and of the whole loop on one thread, with all data in a cache, for a kind of
+    processor."""
+    rates = {one["run_name"]: 1e-9 * one["FLOP/s"] for one in raw(name)["benchmarks"]
              if one.get("aggregate_name") == "median"}
-    for name in rates:
-        kernel, found, *tokens = name.split("/")
+    for loop in rates:
+        kernel, found, *tokens = loop.split("/")
         if found == kind and tokens:
-            yield kernel, rates[f"{kernel}-products/{kind}"], rates[name]
+            yield kernel, rates[f"{kernel}-products/{kind}"], rates[loop]
 
 
 @table("loops-linear")
 def linear_loops_beside_products():
     kinds = ("avx512", "amx")
-    rows = {kernel: [] for kernel, _, _ in loops_beside_products(kinds[0])}
-    for kind in kinds:
-        for kernel, products, loop in loops_beside_products(kind):
-            rows[kernel] += [f"{products:.0f}", f"{loop:.0f}", percent(loop / products, 0)]
-    yield ["GFLOP/s", *(f"{what}, {kind}:" for kind in ("float32", "bfloat16, AMX")
-                        for what in ("products alone", "the loop", "share"))]
-    for kernel, cells in rows.items():
-        yield [f"`{kernel}`", *cells]
+    yield ["GFLOP/s", "date", *(f"{what}, {kind}:" for kind in ("float32", "bfloat16, AMX")
+                                for what in ("products alone", "the loop", "share"))]
+    rows = {}
+    for name in LINEAR_LOOPS:
+        for kind in kinds:
+            for kernel, products, loop in loops_beside_products(name, kind):
+                rows.setdefault((kernel, name), []).extend([f"{products:.0f}", f"{loop:.0f}", percent(loop / products, 0)])
+    for kernel in dict.fromkeys(kernel for kernel, _ in rows):
+        for name in LINEAR_LOOPS:
+            yield [f"`{kernel}`" if name == LINEAR_LOOPS[0] else "", date(name), *rows[kernel, name]]

@@ -66,9 +66,10 @@ bool focus_is_current(BenchSession& session) {
   return static_cast<bool>(find(results, FocusKey{scene.layer}));
 }
 
+// Milliseconds.
 struct Switch {
   double taken = 0; // from the click to the end of the frame that shows the new focus map
-  double run = 0;   // of it the run, which the window draws beside
+  double run = 0;   // of the run within; the window draws meanwhile
 };
 
 Switch switch_layer(BenchSession& session, int layer, int turn) {

@@ -9,6 +9,8 @@ import unittest
 
 from support import ROOT, load
 
+import peers
+
 compare = load("compare")
 
 
@@ -21,6 +23,31 @@ class Row:
     def turn(self, _):
         self.calls.append(self.name)
         return self.times.pop(0)
+
+
+class TimedTest(unittest.TestCase):
+    """Runs of one length, but for the first, which takes ten times as long."""
+
+    def timed(self, length, **request):
+        self.runs = 0
+
+        def once(_):
+            self.runs += 1
+            return 10 * length if self.runs == 1 else length
+
+        return peers.timed(lambda: None, once, request)
+
+    def test_the_first_run_is_not_the_whole_warm_up(self):
+        self.assertEqual(self.timed(0.0625, seconds=0.6), [0.0625] * 10)  # until more than 0.6 s
+        self.assertEqual(self.runs, 1 + 4 + 10)  # and four more than 0.2 s before
+
+    def test_short_runs_are_repeated_thirty_times_and_long_ones_thrice(self):
+        self.assertEqual(len(self.timed(0.0078125, seconds=0.6)), 30)
+        self.assertEqual(len(self.timed(0.25, seconds=0.6)), 5)
+        self.assertEqual(len(self.timed(4, seconds=0.6)), 3)
+
+    def test_as_many_runs_as_asked_for(self):
+        self.assertEqual(len(self.timed(4, runs=2, warm_ups=1)), 2)
 
 
 class CaseTest(unittest.TestCase):

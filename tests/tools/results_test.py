@@ -39,8 +39,8 @@ class CheckTest(ToolTest):
         self.raw, self.page = self.root / "docs/measurements/raw", self.root / "docs/page.md"
         self.raw.mkdir(parents=True)
         (self.root / "tools").mkdir()
-        for name in ("results", "goals_table.py", "readme_table.py", "result_tables.py", "speed_tables.py",
-                     "vision_tables.py", "table_registry.py", "experiment.py", "prose_numbers.py"):
+        for name in ("results", "compare_tables.py", "goals_table.py", "readme_table.py", "result_tables.py",
+                     "speed_tables.py", "vision_tables.py", "table_registry.py", "experiment.py", "prose_numbers.py"):
             shutil.copy(ROOT / "tools" / name, self.root / "tools")
         shutil.copy(ROOT / "docs/measurements/raw/papers.json", self.raw)
         (self.root / "README.md").write_text("# Nothing\n")

@@ -239,7 +239,7 @@ private:
     if (stop.stop_requested()) throw Cancelled();
     const CURLcode code = curl_easy_perform(handle);
     if (transfer.problem) std::rethrow_exception(transfer.problem);
-    if (stop.stop_requested()) throw Cancelled(); // watch() has ended the transfer
+    if (stop.stop_requested()) throw Cancelled(); // however the transfer ended
     if (code != CURLE_OK)
       fail(code, shown_origin(url), details[0] != '\0' ? details.data() : curl_easy_strerror(code));
     transfer.begin(); // of a reply without a body

@@ -1,0 +1,166 @@
+"""The tables of docs/ made from what tools/compare wrote, as functions of raw files (tools/results)."""
+import statistics
+
+from table_registry import percent, raw, table
+
+# The same rows on several dates: of the processor that kernels are published of, of all, and of models.
+KERNELS = ("compare-kernels-intel", "compare-kernels-intel-again")
+ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS)
+PUBLISHED_KERNELS = KERNELS[-1]
+DEIT, BERT = "compare-models", "compare-bert"
+MODELS = ((DEIT, BERT), ("compare-models-again",))
+PRODUCTS, PRODUCTS_BFLOAT16 = "bound: the matrix products of its blocks alone", "bound: the products in bfloat16"
+
+
+def range_text(row):
+    """A ratio of times, with the smallest and largest of a turn."""
+    def text(value):
+        return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+    return f"{text(row['ratio'])} ({text(row['least'])}…{text(row['most'])})"
+
+
+def compared(name, title, heading):
+    """Rows beside the first one of a case, a column for each of its sizes: how many times as long each takes."""
+    cases = {(one["tokens"], one["batch"]): {row["row"]: row for row in one["rows"]}
+             for one in raw(name)["cases"] if one["case"] == title}
+    yield ["times as long", *(heading(*size) + ":" for size in cases)]
+    names = list(dict.fromkeys(row for rows in cases.values() for row in rows))
+    yield [f"{names[0]}, ms", *(f"{statistics.median(rows[names[0]]['ms']):,.2f}" for rows in cases.values())]
+    for row in names[1:]:
+        yield [row, *(range_text(rows[row]) if row in rows else "" for rows in cases.values())]
+
+
+def inverse_ratios(*names):
+    """By how many times the first row is faster than one with less time, by case and row."""
+    return {f"{case['case']} {case['tokens']} {case['batch']} {row['row']}": 1 / row["ratio"]
+            for name in names for case in raw(name)["cases"] for row in case["rows"] if row["ratio"] < 1}
+
+
+def by_tokens(tokens, _):
+    return f"{tokens:,} tokens"
+
+
+@table("compare-hydra", derived=lambda: inverse_ratios(PUBLISHED_KERNELS))
+def hydra_beside_others():
+    return compared(PUBLISHED_KERNELS, "hydra-cosine, D = 768", by_tokens)
+
+
+@table("compare-hedgehog", derived=lambda: inverse_ratios(PUBLISHED_KERNELS))
+def hedgehog_beside_others():
+    return compared(PUBLISHED_KERNELS, "hedgehog, 12 heads of 64", by_tokens)
+
+
+def fair(row):
+    """Whether a row is of the program, a bound, or of PyTorch with the program's allocator."""
+    return "in PyTorch" not in row or "jemalloc" in row
+
+
+def rows_of(names):
+    """The rows of raw files of one date, by case, tokens, batch and title."""
+    return {(one["case"], one["tokens"], one["batch"], row["row"]): row
+            for name in names for one in raw(name)["cases"] for row in one["rows"]}
+
+
+def measured_often(dates, shown=lambda row: True):
+    """Case, tokens, batch, row and the ratio on each of the dates, of all rows that at least two of these have; but for the
+    one that others are compared with."""
+    found = [rows_of(names) for names in dates]
+    keys = list(dict.fromkeys(key for rows in found for key in rows))
+    cases = list(dict.fromkeys(key[:3] for key in keys))
+    for key in sorted(keys, key=lambda key: cases.index(key[:3])):
+        ratios = {rows[key]["ratio"] for rows in found if key in rows}
+        if shown(key[3]) and ratios != {1} and sum(key in rows for rows in found) > 1:
+            yield *key, [range_text(rows[key]) if key in rows else "" for rows in found]
+
+
+def date(name):
+    raw(name)
+    return raw.read[name]["date"]
+
+
+def processor(name):
+    raw(name)
+    return raw.read[name]["cpu"].split(",")[0].replace("(R)", "").removesuffix(" Processor")
+
+
+def measured_on(names):
+    """The processor of raw files, and their dates."""
+    return f"{processor(names[0])}, {' and '.join(dict.fromkeys(date(name) for name in names))}"
+
+
+@table("kernel-dates")
+def kernels_on_several_dates():
+    dates = [[name] for name in ALL_KERNELS]
+    yield ["beside", "tokens:", "row", *(f"{measured_on(names)}:" for names in dates)]
+    for case, tokens, _, row, ratios in measured_often(dates, fair):
+        yield [f"`{case.split(',')[0]}`", f"{tokens:,}", row, *ratios]
+
+
+@table("model-dates")
+def models_on_several_dates():
+    yield ["beside `flash`", "tokens:", "row", *(f"{measured_on(names)}:" for names in MODELS)]
+    for case, tokens, batch, row, ratios in measured_often(MODELS):
+        yield [case, f"{batch} × {tokens}", row, *ratios]
+
+
+@table("compare-deit", derived=lambda: inverse_ratios(DEIT))
+def deit_beside_others():
+    return compared(DEIT, "DeiT-B", lambda _, batch: f"batch of {batch}")
+
+
+@table("compare-bert", derived=lambda: inverse_ratios(BERT))
+def bert_beside_others():
+    return compared(BERT, "BERT-base", lambda tokens, batch: f"{batch} × {tokens} tokens")
+
+
+@table("where-time-goes")
+def where_time_goes():
+    """Shares of the time of softmax (`flash`) in float32: its blocks' products, and attention as what is saved without it."""
+    yield ["model", "`flash`, ms:", "products:", "attention:", "the rest:", "bfloat16, times as fast:", "of it products:"]
+    for one in [*raw(DEIT)["cases"], *raw(BERT)["cases"]]:
+        ratio = {row["row"]: row["ratio"] for row in one["rows"]}
+        products, attention = ratio[PRODUCTS], 1 - ratio["bound: no attention"]
+        bfloat16 = ratio["flash, bfloat16"]
+        size = f"{one['batch']} × {one['tokens']} tokens"
+        yield [f"{one['case']}, {size}", f"{statistics.median(one['rows'][0]['ms']):,.0f}", percent(products, 0),
+               percent(attention, 0), percent(1 - products - attention, 0), f"{1 / bfloat16:.2f}",
+               percent(ratio[PRODUCTS_BFLOAT16] / bfloat16, 0)]
+
+
+@table("memory")
+def memory_beside_others():
+    """Peak resident memory of the whole process, in parentheses with its libraries alone."""
+    def text(row):
+        return f"{1e-6 * row['bytes']:,.0f} ({1e-6 * row['libraries_bytes']:,.0f})" if row else ""
+
+    columns = {"this program": ["this program"], "PyTorch, eager": ["timm in PyTorch, eager", "transformers in PyTorch, eager"],
+               "the same with jemalloc": ["timm in PyTorch, eager, jemalloc", "transformers in PyTorch, eager, jemalloc"],
+               "ONNX Runtime": ["ONNX Runtime"]}
+    yield ["peak MB (libraries alone)", *(column + ":" for column in columns)]
+    for one in raw("compare-memory")["cases"]:
+        rows = {row["row"]: row for row in one["rows"]}
+        yield [f"{one['case']}, {one['batch']} × {one['tokens']} tokens",
+               *(text(next((rows[name] for name in names if name in rows), None)) for names in columns.values())]
+
+
+@table("compare-decoder")
+def decoder_beside_others():
+    cases = raw("compare-decoder")["cases"]
+    yield ["", "this program, ms:", *(f"{row['row']}, times as long:" for row in cases[0]["rows"][1:])]
+    for one in cases:
+        _, dtype, what = one["case"].split(", ")
+        name = f"{what} {one['tokens']:,} tokens" if what == "reading" else f"{what} {one['tokens']:,}"
+        own, *others = one["rows"]
+        yield [f"{name}, {dtype}", f"{statistics.median(own['ms']):,.1f}", *(range_text(row) for row in others)]
+
+
+def over_all(rows, per_cent):
+    """The smallest to the largest ratio of rows, and of a turn."""
+    def text(value):
+        return f"{100 * value:.0f}" if per_cent else f"{value:.2f}"
+
+    if not rows:
+        return ""
+    ratios = list(dict.fromkeys(text(ratio) for ratio in sorted(row["ratio"] for row in rows)))
+    shown = (ratios[0] if len(ratios) == 1 else f"{ratios[0]} to {ratios[-1]}") + (" %" if per_cent else "")
+    return f"{shown} ({text(min(row['least'] for row in rows))}…{text(max(row['most'] for row in rows))})"
