@@ -49,6 +49,12 @@ HYDRASCOPE_INLINE const float* next_row(const Rows& rows, const float* row, cons
   return row == buffer || token + 1 == range.last ? row : row + rows.token_stride;
 }
 
+// Requests the cache line of a row's features from f on, once for all registers that it fills.
+HYDRASCOPE_INLINE void request(const float* row, const std::int64_t f) {
+  constexpr std::int64_t line = 16;
+  if (lane_count == line || f % line == 0) __builtin_prefetch(row + f);
+}
+
 void sum_tokens(const Rows& k, const Rows& v, const unsigned char* mask, const TokenRange range,
                 const RowMap map, const float scale, float* buffers, float* sum) {
   const std::int64_t padded = padded_to_lanes(k.width());
@@ -60,8 +66,8 @@ void sum_tokens(const Rows& k, const Rows& v, const unsigned char* mask, const T
     const float* const next_value = next_row(v, value, buffers + padded, token, range);
     const float factor = factor_of(map, key, padded, scale);
     map_row(map, key, padded, factor, [&](const std::int64_t f, const Lanes& x) {
-      __builtin_prefetch(next_key + f);
-      __builtin_prefetch(next_value + f);
+      request(next_key, f);
+      request(next_value, f);
       store(sum + f, load(sum + f) + x * load(value + f));
     });
   }
@@ -98,7 +104,7 @@ void softmax_tokens(const Rows& k, const Rows& v, const unsigned char* mask, con
     const float* const value = row_of(v, token, buffers + padded);
     const float* const next_value = next_row(v, value, buffers + padded, token, range);
     for (std::int64_t f = 0; f < padded; f += lane_count) {
-      __builtin_prefetch(next_value + f);
+      request(next_value, f);
       const Lanes share = exponential(load(key + f) - load(largest + f));
       store(total + f, load(total + f) + share);
       store(weighted + f, load(weighted + f) + share * load(value + f));
@@ -122,12 +128,12 @@ void gate_tokens(const Rows& q, const unsigned char* mask, const TokenRange rang
       const float factor = factor_of(map, query, padded, scale);
       if (past_caches && whole_lines(result, buffers + padded))
         map_row(map, query, padded, factor, [&](const std::int64_t f, const Lanes& x) {
-          __builtin_prefetch(next_query + f);
+          request(next_query, f);
           stream(result + f, x * load(sum + f));
         });
       else
         map_row(map, query, padded, factor, [&](const std::int64_t f, const Lanes& x) {
-          __builtin_prefetch(next_query + f);
+          request(next_query, f);
           store(result + f, x * load(sum + f));
         });
     } else {
