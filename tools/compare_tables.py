@@ -7,8 +7,10 @@ from table_registry import percent, raw, table
 KERNELS = ("compare-kernels-intel", "compare-kernels-intel-again")
 ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS)
 PUBLISHED_KERNELS = KERNELS[-1]
-DEIT, BERT = "compare-models", "compare-bert"
-MODELS = ((DEIT, BERT), ("compare-models-again",))
+MODELS = (("compare-models", "compare-bert"), ("compare-models-again",))
+PUBLISHED_MODELS = MODELS[0]
+# Cases and rows.
+HYDRA, HEDGEHOG, DEIT, BERT = "hydra-cosine, D = 768", "hedgehog, 12 heads of 64", "DeiT-B", "BERT-base"
 PRODUCTS, PRODUCTS_BFLOAT16 = "bound: the matrix products of its blocks alone", "bound: the products in bfloat16"
 
 
@@ -19,18 +21,18 @@ def range_text(row):
     return f"{text(row['ratio'])} ({text(row['least'])}…{text(row['most'])})"
 
 
-def compared(name, title, heading):
+def compared(names, title, heading):
     """Rows beside the first one of a case, a column for each of its sizes: how many times as long each takes."""
     cases = {(one["tokens"], one["batch"]): {row["row"]: row for row in one["rows"]}
-             for one in raw(name)["cases"] if one["case"] == title}
+             for name in names for one in raw(name)["cases"] if one["case"] == title}
     yield ["times as long", *(heading(*size) + ":" for size in cases)]
-    names = list(dict.fromkeys(row for rows in cases.values() for row in rows))
-    yield [f"{names[0]}, ms", *(f"{statistics.median(rows[names[0]]['ms']):,.2f}" for rows in cases.values())]
-    for row in names[1:]:
+    first, *others = dict.fromkeys(row for rows in cases.values() for row in rows)
+    yield [f"{first}, ms", *(f"{statistics.median(rows[first]['ms']):,.2f}" for rows in cases.values())]
+    for row in others:
         yield [row, *(range_text(rows[row]) if row in rows else "" for rows in cases.values())]
 
 
-def inverse_ratios(*names):
+def inverse_ratios(names):
     """By how many times the first row is faster than one with less time, by case and row."""
     return {f"{case['case']} {case['tokens']} {case['batch']} {row['row']}": 1 / row["ratio"]
             for name in names for case in raw(name)["cases"] for row in case["rows"] if row["ratio"] < 1}
@@ -40,14 +42,14 @@ def by_tokens(tokens, _):
     return f"{tokens:,} tokens"
 
 
-@table("compare-hydra", derived=lambda: inverse_ratios(PUBLISHED_KERNELS))
+@table("compare-hydra", derived=lambda: inverse_ratios([PUBLISHED_KERNELS]))
 def hydra_beside_others():
-    return compared(PUBLISHED_KERNELS, "hydra-cosine, D = 768", by_tokens)
+    return compared([PUBLISHED_KERNELS], HYDRA, by_tokens)
 
 
-@table("compare-hedgehog", derived=lambda: inverse_ratios(PUBLISHED_KERNELS))
+@table("compare-hedgehog", derived=lambda: inverse_ratios([PUBLISHED_KERNELS]))
 def hedgehog_beside_others():
-    return compared(PUBLISHED_KERNELS, "hedgehog, 12 heads of 64", by_tokens)
+    return compared([PUBLISHED_KERNELS], HEDGEHOG, by_tokens)
 
 
 def fair(row):
@@ -103,21 +105,21 @@ def models_on_several_dates():
         yield [case, f"{batch} × {tokens}", row, *ratios]
 
 
-@table("compare-deit", derived=lambda: inverse_ratios(DEIT))
+@table("compare-deit", derived=lambda: inverse_ratios(PUBLISHED_MODELS))
 def deit_beside_others():
-    return compared(DEIT, "DeiT-B", lambda _, batch: f"batch of {batch}")
+    return compared(PUBLISHED_MODELS, DEIT, lambda _, batch: f"batch of {batch}")
 
 
-@table("compare-bert", derived=lambda: inverse_ratios(BERT))
+@table("compare-bert", derived=lambda: inverse_ratios(PUBLISHED_MODELS))
 def bert_beside_others():
-    return compared(BERT, "BERT-base", lambda tokens, batch: f"{batch} × {tokens} tokens")
+    return compared(PUBLISHED_MODELS, BERT, lambda tokens, batch: f"{batch} × {tokens} tokens")
 
 
 @table("where-time-goes")
 def where_time_goes():
     """Shares of the time of softmax (`flash`) in float32: its blocks' products, and attention as what is saved without it."""
     yield ["model", "`flash`, ms:", "products:", "attention:", "the rest:", "bfloat16, times as fast:", "of it products:"]
-    for one in [*raw(DEIT)["cases"], *raw(BERT)["cases"]]:
+    for one in [one for name in PUBLISHED_MODELS for one in raw(name)["cases"]]:
         ratio = {row["row"]: row["ratio"] for row in one["rows"]}
         products, attention = ratio[PRODUCTS], 1 - ratio["bound: no attention"]
         bfloat16 = ratio["flash, bfloat16"]

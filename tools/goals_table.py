@@ -1,13 +1,11 @@
 """What was to be reached in speed, and what has been, as a function of raw files (tools/results)."""
 import statistics
 
-from compare_tables import KERNELS, MODELS, PRODUCTS, PUBLISHED_KERNELS, over_all, rows_of
+from compare_tables import (BERT, DEIT, HEDGEHOG, HYDRA, KERNELS, MODELS, PRODUCTS, PUBLISHED_KERNELS, over_all,
+                            rows_of)
 from speed_tables import (FAMILY, FAMILY_LENGTHS, FEW_TOKENS, LINEAR_LOOPS, WINDOW_GOALS, family, few_tokens, gains_of_threads,
                           loops_beside_products, range_over_runs, starts)
 from table_registry import percent, raw, table
-
-HYDRA, HEDGEHOG = ("hydra-cosine, D = 768",), ("hedgehog, 12 heads of 64",)
-DEIT, BERT = ("DeiT-B",), ("BERT-base",)
 
 
 def found_rows(names, cases, tokens, row, batches=(1,)):
@@ -37,7 +35,7 @@ def goal_row(what, least, measurements, limit=None, per_cent=False):
 
 def gain_of_products(tokens):
     """How many times as fast hedgehog's products alone are in bfloat16."""
-    single, half = (found_rows([PUBLISHED_KERNELS], HEDGEHOG, tokens, f"bound: its products at the machine's {dtype} rate")
+    single, half = (found_rows([PUBLISHED_KERNELS], [HEDGEHOG], tokens, f"bound: its products at the machine's {dtype} rate")
                     for dtype in ("float32", "bfloat16"))
     gains = [one["ratio"] / other["ratio"] for one, other in zip(single, half, strict=True)]
     return f"its products alone gain {min(gains):.1f} to {max(gains):.1f} times; what else it does stays in float32"
@@ -78,11 +76,12 @@ def gain_of_loops():
 def goals_of_kernels():
     for tokens in (4096, 32768):
         yield goal_row(f"`hedgehog`, {tokens:,} tokens: share of the float32 rate of products", 0.75,
-                       [found_rows([name], HEDGEHOG, [tokens], "bound: its products at the machine's float32 rate")
+                       [found_rows([name], [HEDGEHOG], [tokens], "bound: its products at the machine's float32 rate")
                         for name in KERNELS], limit_of_loops("its loop", ["hedgehog"], [tokens]), per_cent=True)
     lengths = (1024, 4096, 32768)
     yield goal_row("`hedgehog`, 1,024 to 32,768 tokens: bfloat16 beside float32", 1.8,
-                   [[inverse(row) for row in found_rows([name], HEDGEHOG, lengths, "hedgehog, bfloat16")] for name in KERNELS],
+                   [[inverse(row) for row in found_rows([name], [HEDGEHOG], lengths, "hedgehog, bfloat16")]
+                    for name in KERNELS],
                    gain_of_products(lengths))
     shares, gains = zip(*(family(name) for name in FAMILY), strict=True)
     own = [(kernel, tokens) for kernel, tokens in shares[0] if kernel != "flash"]
@@ -94,21 +93,21 @@ def goals_of_kernels():
     yield goal_row("four kernels, 197 to 1,024 tokens: two threads beside one", 1.6,
                    [[gains_of_threads(*times) for times in few_tokens(name).values()] for name in FEW_TOKENS])
     for tokens in (4096, 65536):
-        triads, readings = ([found_rows([name], HYDRA, [tokens], f"bound: {what} as many bytes") for name in KERNELS]
+        triads, readings = ([found_rows([name], [HYDRA], [tokens], f"bound: {what} as many bytes") for name in KERNELS]
                             for what in ("a triad over", "reading"))
         yield goal_row(f"`hydra-cosine`, {tokens:,} tokens: share of a triad", 0.85, triads,
                        f"reading as many bytes alone takes {over_all(readings[-1], True)} of the time", per_cent=True)
 
 
 def goals_of_models():
-    shares = [found_rows(names, DEIT, [197], PRODUCTS, [32]) for names in MODELS]
-    attention = 1 - found_rows(MODELS[-1], DEIT, [197], "bound: no attention", [32])[0]["ratio"]
+    shares = [found_rows(names, [DEIT], [197], PRODUCTS, [32]) for names in MODELS]
+    attention = 1 - found_rows(MODELS[-1], [DEIT], [197], "bound: no attention", [32])[0]["ratio"]
     rest = 1 - shares[-1][0]["ratio"] - attention
     yield goal_row("DeiT-B, batch of 32: share of the products' bound", 0.9, shares,
                    f"attention takes {percent(attention, 0)} of the time, all else beside products {percent(rest, 0)}",
                    per_cent=True)
     yield goal_row("DeiT-B and BERT-base: bfloat16 beside float32", 1.8,
-                   [[inverse(row) for row in found_rows(names, DEIT + BERT, [128, 197, 512], "flash, bfloat16", [1, 32])]
+                   [[inverse(row) for row in found_rows(names, [DEIT, BERT], [128, 197, 512], "flash, bfloat16", [1, 32])]
                     for names in MODELS])
 
 

@@ -2,7 +2,7 @@
 import re
 import statistics
 
-from compare_tables import KERNELS, range_text, rows_of
+from compare_tables import HEDGEHOG, KERNELS, range_text, rows_of
 from experiment import ROOT, paired_difference, spread_text
 from table_registry import by, percent, points, raw, table
 
@@ -28,7 +28,7 @@ def top1(name):
 
 def beside_hedgehog(tokens, label):
     """The row of tools/compare on both dates."""
-    return " and ".join(range_text(rows_of([name])["hedgehog, 12 heads of 64", tokens, 1, label]) for name in KERNELS)
+    return " and ".join(range_text(rows_of([name])[HEDGEHOG, tokens, 1, label]) for name in KERNELS)
 
 
 def speed_of_hedgehog():

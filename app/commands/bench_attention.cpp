@@ -71,7 +71,9 @@ ordered_json entry_of(const ScalingPoint& point, const ScalingSetting& setting) 
 }
 
 ScalingLimits limits_of(double point_seconds) {
-  return {.run_seconds = 5, .warm_up_seconds = std::min(0.2, point_seconds), .point_seconds = point_seconds};
+  return {.run_seconds = 5,
+          .warm_up_seconds = std::min(ScalingLimits{}.warm_up_seconds, point_seconds),
+          .point_seconds = point_seconds};
 }
 
 // ---- kernels ----
