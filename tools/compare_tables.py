@@ -7,7 +7,7 @@ from table_registry import percent, raw, table
 KERNELS = ("compare-kernels-intel", "compare-kernels-intel-again")
 ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS)
 PUBLISHED_KERNELS = KERNELS[-1]
-MODELS = (("compare-models", "compare-bert"), ("compare-models-again",))
+MODELS = (("compare-models", "compare-bert"), ("compare-models-again", "compare-bert-again"))
 PUBLISHED_MODELS = MODELS[0]
 # Cases and rows.
 HYDRA, HEDGEHOG, DEIT, BERT = "hydra-cosine, D = 768", "hedgehog, 12 heads of 64", "DeiT-B", "BERT-base"
