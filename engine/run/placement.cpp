@@ -7,6 +7,9 @@
 
 #include "engine/attention/interface/device.h"
 
+// MKL's mkl_free_buffers(), which LibTorch contains without its header; null in a LibTorch without MKL.
+extern "C" [[gnu::weak]] void mkl_serv_free_buffers();
+
 namespace hydrascope {
 
 std::string Placement::dtype_name() const {
@@ -23,7 +26,10 @@ Placement placement_of(const ExecutionOptions& execution) {
 }
 
 void release_cached_memory(const c10::Device device) {
-  if (!device.is_cpu()) c10::getDeviceAllocator(device.type())->emptyCache();
+  if (!device.is_cpu())
+    c10::getDeviceAllocator(device.type())->emptyCache();
+  else if (mkl_serv_free_buffers != nullptr)
+    mkl_serv_free_buffers();
 }
 
 ModelInput placed(const Model& model, ModelInput input) {

@@ -24,7 +24,8 @@ struct Placement {
 // UsageError for an unknown device or a dtype that does not run on it.
 Placement placement_of(const ExecutionOptions& execution);
 
-// Returns the memory that LibTorch's allocator keeps for reuse to the device. Does nothing on the CPU.
+// Returns what LibTorch keeps for reuse: on an accelerator its allocator's memory, on the CPU the buffers of
+// MKL's matrix products, of which each thread has one as large as its largest product needed.
 void release_cached_memory(c10::Device device);
 
 // The input on the model's device, moved after its ids have been checked on the CPU; a mask of real tokens

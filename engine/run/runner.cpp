@@ -336,6 +336,7 @@ void Runner::release() {
     cache.clear();
     release_cached_memory(c10::Device(device));
   }
+  release_cached_memory(c10::kCPU);
   release_freed_memory();
 }
 

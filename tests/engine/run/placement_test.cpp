@@ -1,5 +1,6 @@
 #include "engine/run/placement.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
@@ -8,7 +9,9 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
@@ -24,6 +27,9 @@
 #include "tests/engine/models/golden.h"
 #include "tests/support/devices.h"
 #include "tests/support/fake_device.h"
+
+// MKL's mkl_mem_stat(): bytes and number of its buffers.
+extern "C" [[gnu::weak]] std::int64_t mkl_serv_mem_stat(int* buffers);
 
 namespace hydrascope {
 namespace {
@@ -175,6 +181,16 @@ TEST(Placement, ProjectionsOfOneInputAreOneProductElsewhere) {
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i)
     EXPECT_TRUE(at::allclose(actual[i].cpu(), expected[i], 1e-5, 1e-5)) << i;
+}
+
+TEST(CachedMemory, OfTheCpuIsWhatMklKeepsForItsProducts) {
+  if (mkl_serv_mem_stat == nullptr) GTEST_SKIP() << "this LibTorch has no MKL";
+  const at::Tensor a = normal({512, 512}, 1), product = at::mm(a, a);
+  int buffers = 0;
+  EXPECT_GT(mkl_serv_mem_stat(&buffers), 0);
+  release_cached_memory(c10::kCPU);
+  EXPECT_EQ(mkl_serv_mem_stat(&buffers), 0);
+  EXPECT_TRUE(at::equal(at::mm(a, a), product));
 }
 
 } // namespace
