@@ -1,7 +1,7 @@
 """The tables of docs/ made from what tools/compare wrote, as functions of raw files (tools/results)."""
 import statistics
 
-from table_registry import percent, raw, table
+from table_registry import percent, raw, smallest_to_largest, table
 
 # The same rows on several dates: of the processor that kernels are published of, of all, and of models.
 KERNELS = ("compare-kernels-intel", "compare-kernels-intel-again")
@@ -115,18 +115,24 @@ def bert_beside_others():
     return compared(PUBLISHED_MODELS, BERT, lambda tokens, batch: f"{batch} × {tokens} tokens")
 
 
+def shares_of_time(ratio):
+    """Of `flash` in float32: its blocks' products, attention as what is saved without it, and the rest."""
+    products, attention = ratio[PRODUCTS], 1 - ratio["bound: no attention"]
+    return products, attention, 1 - products - attention
+
+
 @table("where-time-goes")
 def where_time_goes():
-    """Shares of the time of softmax (`flash`) in float32: its blocks' products, and attention as what is saved without it."""
-    yield ["model", "`flash`, ms:", "products:", "attention:", "the rest:", "bfloat16, times as fast:", "of it products:"]
-    for one in [one for name in PUBLISHED_MODELS for one in raw(name)["cases"]]:
-        ratio = {row["row"]: row["ratio"] for row in one["rows"]}
-        products, attention = ratio[PRODUCTS], 1 - ratio["bound: no attention"]
-        bfloat16 = ratio["flash, bfloat16"]
-        size = f"{one['batch']} × {one['tokens']} tokens"
-        yield [f"{one['case']}, {size}", f"{statistics.median(one['rows'][0]['ms']):,.0f}", percent(products, 0),
-               percent(attention, 0), percent(1 - products - attention, 0), f"{1 / bfloat16:.2f}",
-               percent(ratio[PRODUCTS_BFLOAT16] / bfloat16, 0)]
+    yield ["model", "measured on", "`flash`, ms:", "products:", "attention:", "the rest:", "bfloat16, times as fast:",
+           "of it products:"]
+    for name in [name for names in MODELS for name in names]:
+        for one in raw(name)["cases"]:
+            ratio = {row["row"]: row["ratio"] for row in one["rows"]}
+            bfloat16 = ratio["flash, bfloat16"]
+            yield [f"{one['case']}, {one['batch']} × {one['tokens']} tokens", measured_on([name]),
+                   f"{statistics.median(one['rows'][0]['ms']):,.0f}",
+                   *(percent(share, 0) for share in shares_of_time(ratio)), f"{1 / bfloat16:.2f}",
+                   percent(ratio[PRODUCTS_BFLOAT16] / bfloat16, 0)]
 
 
 @table("memory")
@@ -163,6 +169,5 @@ def over_all(rows, per_cent):
 
     if not rows:
         return ""
-    ratios = list(dict.fromkeys(text(ratio) for ratio in sorted(row["ratio"] for row in rows)))
-    shown = (ratios[0] if len(ratios) == 1 else f"{ratios[0]} to {ratios[-1]}") + (" %" if per_cent else "")
+    shown = smallest_to_largest([row["ratio"] for row in rows], text) + (" %" if per_cent else "")
     return f"{shown} ({text(min(row['least'] for row in rows))}…{text(max(row['most'] for row in rows))})"

@@ -2,10 +2,10 @@
 import statistics
 
 from compare_tables import (BERT, DEIT, HEDGEHOG, HYDRA, KERNELS, MODELS, PRODUCTS, PUBLISHED_KERNELS, over_all,
-                            rows_of)
+                            rows_of, shares_of_time)
 from speed_tables import (FAMILY, FAMILY_LENGTHS, FEW_TOKENS, LINEAR_LOOPS, WINDOW_GOALS, family, few_tokens, gains_of_threads,
                           loops_beside_products, range_over_runs, starts)
-from table_registry import percent, raw, table
+from table_registry import percent, raw, smallest_to_largest, table
 
 
 def found_rows(names, cases, tokens, row, batches=(1,)):
@@ -59,8 +59,7 @@ def limit_of_loops(which, kernels, lengths):
 
 def percents(shares):
     """The smallest to the largest."""
-    first, last = f"{100 * min(shares):.0f}", f"{100 * max(shares):.0f}"
-    return f"{first} %" if first == last else f"{first} to {last} %"
+    return smallest_to_largest(shares, lambda share: f"{100 * share:.0f}") + " %"
 
 
 def gain_of_loops():
@@ -101,8 +100,8 @@ def goals_of_kernels():
 
 def goals_of_models():
     shares = [found_rows(names, [DEIT], [197], PRODUCTS, [32]) for names in MODELS]
-    attention = 1 - found_rows(MODELS[-1], [DEIT], [197], "bound: no attention", [32])[0]["ratio"]
-    rest = 1 - shares[-1][0]["ratio"] - attention
+    _, attention, rest = shares_of_time({title: row["ratio"] for (case, _, batch, title), row in rows_of(MODELS[-1]).items()
+                                         if (case, batch) == (DEIT, 32)})
     yield goal_row("DeiT-B, batch of 32: share of the products' bound", 0.9, shares,
                    f"attention takes {percent(attention, 0)} of the time, all else beside products {percent(rest, 0)}",
                    per_cent=True)

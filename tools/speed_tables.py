@@ -2,7 +2,7 @@
 import statistics
 
 from compare_tables import date, measured_on, over_all, processor, range_text
-from table_registry import percent, raw, table
+from table_registry import percent, raw, smallest_to_largest, table
 
 # ---- bench kernels, several runs ----
 
@@ -69,8 +69,7 @@ def family_beside_its_bound():
 
 def range_over_runs(runs, key, statistic, digits=0):
     """Of a time in ms, over several runs: the smallest to the largest, as written."""
-    texts = [f"{value:,.{digits}f}" for value in sorted(run[key][statistic] for run in runs)]
-    return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
+    return smallest_to_largest([run[key][statistic] for run in runs], lambda value: f"{value:,.{digits}f}")
 
 
 WINDOW_GOALS = {"first_frame_ms": 300, "first_result_ms": 800, "switch_last_layer_ms": 40}

@@ -51,6 +51,12 @@ def percent(share, digits=1):
     return f"{100 * share:.{digits}f} %"
 
 
+def smallest_to_largest(values, text):
+    """As written by text(value): one number where the two are the same."""
+    first, last = text(min(values)), text(max(values))
+    return first if first == last else f"{first} to {last}"
+
+
 def with_error(found, digits=3, scale=1):
     """A mean ± its standard error."""
     mean, error = (f"{scale * found[name]:.{digits}f}" for name in ("mean", "standard_error"))
