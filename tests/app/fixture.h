@@ -7,35 +7,15 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "app/document/editor.h"
 #include "app/document/layouts.h"
 #include "tests/support/checkout.h"
+#include "tests/support/scratch_folder.h"
 
 namespace hydrascope::app::tests {
 
-// A folder of this process and test, removed at the end of the test.
-class ScratchFolder {
-public:
-  ScratchFolder()
-      : path_(std::filesystem::temp_directory_path() /
-              ("app-tests-" + std::to_string(getpid()) + "-" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    std::filesystem::create_directories(path_);
-  }
-  ~ScratchFolder() {
-    std::error_code none;
-    std::filesystem::remove_all(path_, none);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
-private:
-  std::filesystem::path path_;
-};
+using test::ScratchFolder;
 
 // Two layers with three heads each: "deit" takes pictures, "bert" text.
 inline std::filesystem::path golden_model(const std::string& name) {

@@ -1,7 +1,6 @@
 // Captures: what tools/capture.py has recorded of six models, files written by hand, and malformed ones.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -21,6 +20,7 @@
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "tests/support/checkout.h"
+#include "tests/support/scratch_folder.h"
 
 namespace hydrascope {
 namespace {
@@ -94,15 +94,8 @@ Content small_capture() {
 
 class CaptureFiles : public testing::Test {
 protected:
-  CaptureFiles() {
-    std::string name = (fs::temp_directory_path() / "hydrascope-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  ~CaptureFiles() override { fs::remove_all(folder_); }
-
   fs::path write(const std::string& bytes, const std::string& name = "small.safetensors") const {
-    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+    folder_.write(name, bytes);
     return folder_ / name;
   }
 
@@ -131,7 +124,7 @@ protected:
         << "'" << message << "' does not say '" << reason << "'";
   }
 
-  fs::path folder_;
+  test::ScratchFolder folder_;
 };
 
 fs::path golden(const std::string& name) {
@@ -292,7 +285,7 @@ TEST_F(CaptureFiles, ShowPicturesOfTheirOwnFolderAlone) {
 // Whatever a folder holds under such a name, looking for captures ends.
 TEST_F(CaptureFiles, AreNoPipes) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe.safetensors").c_str(), 0600), 0);
-  EXPECT_TRUE(captures_in(folder_).empty());
+  EXPECT_TRUE(captures_in(folder_.path()).empty());
   EXPECT_THROW(Capture::open(folder_ / "pipe.safetensors"), Error);
 }
 
@@ -305,16 +298,16 @@ TEST_F(CaptureFiles, MayBeSpreadOverAFolder) {
       if (name[7] == layer) part.tensors[name] = one;
     write(part.text(), std::string("part-") + layer + ".safetensors");
   }
-  EXPECT_EQ(captures_in(folder_), std::vector<fs::path>{folder_});
-  ASSERT_TRUE(capture_address(folder_));
-  EXPECT_EQ(Capture::open(folder_).layers().size(), 2U);
+  EXPECT_EQ(captures_in(folder_.path()), std::vector<fs::path>{folder_.path()});
+  ASSERT_TRUE(capture_address(folder_.path()));
+  EXPECT_EQ(Capture::open(folder_.path()).layers().size(), 2U);
   fs::remove(folder_ / "part-1.safetensors");
   write(whole.text(), "b.safetensors");
   fs::remove(folder_ / "part-0.safetensors");
   write(whole.text(), "a.safetensors");
-  EXPECT_EQ(captures_in(folder_),
+  EXPECT_EQ(captures_in(folder_.path()),
             (std::vector<fs::path>{folder_ / "a.safetensors", folder_ / "b.safetensors"}));
-  EXPECT_FALSE(capture_address(folder_));
+  EXPECT_FALSE(capture_address(folder_.path()));
 }
 
 TEST_F(CaptureFiles, SayWhatIsWrong) {
@@ -492,7 +485,7 @@ TEST_F(CaptureFiles, AThousandMalformedOnesAreRefused) {
   }
   // What was opened is closed again; the sanitizer finds what is not freed.
   EXPECT_EQ(entries("/proc/self/fd"), open_before);
-  EXPECT_EQ(mappings_of(folder_.string()), 0U);
+  EXPECT_EQ(mappings_of(folder_.path().string()), 0U);
 }
 
 } // namespace

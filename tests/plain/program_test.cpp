@@ -2,7 +2,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include <fcntl.h>
@@ -14,6 +13,7 @@
 #include "engine/base/error.h"
 #include "engine/base/process.h"
 #include "engine/base/program.h"
+#include "tests/support/scratch_folder.h"
 
 namespace hydrascope {
 namespace {
@@ -27,18 +27,16 @@ ProgramResult shell(const std::string& script, std::string_view input = {}) {
 
 TEST(Program, IsFoundInTheFoldersOfPath) {
   const std::string before = environment("PATH");
-  std::string name = (std::filesystem::temp_directory_path() / "hydrascope-XXXXXX").string();
-  const std::filesystem::path folder = mkdtemp(name.data());
-  setenv("PATH", ("/nowhere::" + folder.string()).c_str(), 1);
+  const test::ScratchFolder folder;
+  setenv("PATH", ("/nowhere::" + folder.path().string()).c_str(), 1);
   EXPECT_EQ(find_program("owl"), "");
-  std::ofstream(folder / "owl") << "#!/bin/sh\n";
+  folder.write("owl", "#!/bin/sh\n");
   EXPECT_EQ(find_program("owl"), "") << "it cannot be executed";
   std::filesystem::permissions(folder / "owl", std::filesystem::perms::owner_all);
   EXPECT_EQ(find_program("owl"), folder / "owl");
   std::filesystem::create_directory(folder / "barn");
   EXPECT_EQ(find_program("barn"), "") << "a folder is no program";
   setenv("PATH", before.c_str(), 1);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Program, GivesInputAndTakesBothOutputs) {
@@ -72,8 +70,7 @@ TEST(Program, InheritsNoOpenFile) {
 }
 
 TEST(Program, IsKilledWithItsChildrenAtTheLimit) {
-  std::string name = (std::filesystem::temp_directory_path() / "hydrascope-XXXXXX").string();
-  const std::filesystem::path folder = mkdtemp(name.data());
+  const test::ScratchFolder folder;
   const std::string file = (folder / "held").string(); // open for writing in the program and its child
   ASSERT_EQ(mkfifo(file.c_str(), S_IRWXU), 0);
   const int reader = open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -87,7 +84,6 @@ TEST(Program, IsKilledWithItsChildrenAtTheLimit) {
   EXPECT_EQ(poll(&end, 1, static_cast<int>(std::chrono::milliseconds(ample).count())), 1);
   EXPECT_EQ(end.revents, POLLHUP);
   close(reader);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Program, IsKilledWhenAStopIsRequested) {

@@ -1,6 +1,5 @@
 // The safetensors reader on good and on malformed files.
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/safetensors.h"
+#include "tests/support/scratch_folder.h"
 
 namespace hydrascope {
 namespace {
@@ -20,13 +20,6 @@ namespace fs = std::filesystem;
 
 class Safetensors : public testing::Test {
 protected:
-  Safetensors() {
-    std::string name = (fs::temp_directory_path() / "hydrascope-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  ~Safetensors() override { fs::remove_all(folder_); }
-
   fs::path write(const std::string& bytes) const {
     const fs::path file = folder_ / "file.safetensors";
     std::ofstream(file, std::ios::binary) << bytes;
@@ -60,7 +53,7 @@ protected:
     return false;
   }
 
-  fs::path folder_;
+  test::ScratchFolder folder_;
 };
 
 TEST_F(Safetensors, RoundTripKeepsNamesShapesTypesBytesAndMetadata) {
@@ -85,7 +78,7 @@ TEST_F(Safetensors, RoundTripKeepsNamesShapesTypesBytesAndMetadata) {
   EXPECT_EQ(read.tensors().at("a").type, ElementType::boolean);
   EXPECT_TRUE(read.tensors().at("empty").bytes.empty());
   EXPECT_TRUE(read.tensors().at("scalar").shape.empty());
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1)
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 1)
       << "a temporary was left";
 }
 
@@ -107,7 +100,7 @@ TEST_F(Safetensors, ViewsOutliveTheFileObject) {
 
 TEST_F(Safetensors, MissingFilesAndFoldersAreErrors) {
   EXPECT_NE(refusal<Error>(folder_ / "absent").find("No such file"), std::string::npos);
-  EXPECT_NE(refusal<Error>(folder_).find("regular file"), std::string::npos);
+  EXPECT_NE(refusal<Error>(folder_.path()).find("regular file"), std::string::npos);
 }
 
 TEST_F(Safetensors, ForeignFilesAreToldApart) {
@@ -171,7 +164,7 @@ TEST_F(Safetensors, AFailedWriteLeavesTheOldFile) {
   fs::create_directory(folder_ / "kept.d");
   EXPECT_THROW(write_safetensors(folder_ / "kept.d", {}), Error);
   EXPECT_EQ(SafetensorsFile::open(folder_ / "kept").metadata().at("a"), "1");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 2);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 2);
 }
 
 } // namespace

@@ -1,10 +1,8 @@
 // The tokenizer against Hugging Face's: 10,000 generated lines, explicit cases, every code point.
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -17,6 +15,7 @@
 #include "engine/models/tokenizer/wordpiece.h"
 #include "tests/support/checkout.h"
 #include "tests/support/line_generator.h"
+#include "tests/support/scratch_folder.h"
 
 namespace hydrascope {
 namespace {
@@ -164,10 +163,9 @@ TEST(WordPiece, SpecialTokensHaveTheirOptions) {
 }
 
 TEST(WordPieceFiles, ErrorsNameTheFile) {
-  std::string name = (fs::temp_directory_path() / "hydrascope-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(name.data()), nullptr);
-  const fs::path folder = name;
-  const auto write = [&](const char* file, const std::string& text) { std::ofstream(folder / file) << text; };
+  const test::ScratchFolder scratch;
+  const fs::path& folder = scratch.path();
+  const auto write = [&](const char* file, const std::string& text) { scratch.write(file, text); };
   EXPECT_THROW(load_wordpiece(folder), Error);
   write("vocab.txt", "[UNK]\n[CLS]\na\n");
   EXPECT_THROW(load_wordpiece(folder), BrokenFile); // no [SEP]
@@ -182,7 +180,6 @@ TEST(WordPieceFiles, ErrorsNameTheFile) {
   EXPECT_THROW(load_wordpiece(folder), BrokenFile);
   write("tokenizer.json", head + R"({"[UNK]": 0, "[CLS]": 1, "A": 3}}, "truncation": {"max_length": 1}})");
   EXPECT_EQ(load_wordpiece(folder).encode("A a A"), (std::vector<std::int32_t>{1, 3, 0, 3, 2}));
-  fs::remove_all(folder);
 }
 
 } // namespace

@@ -25,6 +25,7 @@ public:
   ScratchFolder& operator=(const ScratchFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
   void write(std::string_view file, std::string_view text) const {
     std::ofstream(path_ / file, std::ios::binary) << text;
   }

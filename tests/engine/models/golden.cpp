@@ -1,8 +1,6 @@
 #include "tests/engine/models/golden.h"
 
 #include <cstdio>
-#include <cstdlib>
-#include <fstream>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
@@ -106,21 +104,6 @@ void compare_run(const std::shared_ptr<const Model>& model, const ModelInput& in
 void count_comparison(const c10::Device device) { comparisons += device.is_cpu() ? 0 : 1; }
 void print_comparisons() {
   std::printf("%lld comparisons with golden files off the CPU\n", static_cast<long long>(comparisons));
-}
-
-ScratchFolder::ScratchFolder() {
-  std::string name = (fs::temp_directory_path() / "hydrascope-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder");
-  path_ = name;
-}
-
-ScratchFolder::~ScratchFolder() {
-  std::error_code error;
-  fs::remove_all(path_, error);
-}
-
-void ScratchFolder::write(const std::string& name, const std::string& text) const {
-  std::ofstream(path_ / name, std::ios::binary) << text;
 }
 
 void copy_model(const std::string& golden_model, const fs::path& to) {

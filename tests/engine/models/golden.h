@@ -13,6 +13,7 @@
 
 #include "engine/models/transformer/model.h"
 #include "tests/support/checkout.h"
+#include "tests/support/scratch_folder.h"
 
 namespace hydrascope::test {
 
@@ -32,20 +33,6 @@ void compare_run(const std::shared_ptr<const Model>& model, const ModelInput& in
 void count_comparison(c10::Device device);
 // Prints how many there were so far.
 void print_comparisons();
-
-// A folder of its own for one test, removed again.
-class ScratchFolder {
-public:
-  ScratchFolder();
-  ~ScratchFolder();
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  void write(const std::string& name, const std::string& text) const;
-
-private:
-  std::filesystem::path path_;
-};
 
 // A copy of a golden model folder.
 void copy_model(const std::string& golden_model, const std::filesystem::path& to);

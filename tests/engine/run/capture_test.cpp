@@ -43,6 +43,7 @@
 #include "engine/run/runner.h"
 #include "engine/training/loop/training.h"
 #include "tests/support/checkout.h"
+#include "tests/support/scratch_folder.h"
 
 namespace hydrascope {
 namespace {
@@ -183,14 +184,8 @@ class HandMade {
 public:
   explicit HandMade(std::map<std::string, at::Tensor> tensors,
                     std::map<std::string, std::string> metadata = {}) {
-    std::string name = (fs::temp_directory_path() / "hydrascope-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
     write("hand.safetensors", std::move(tensors), metadata);
   }
-  ~HandMade() { fs::remove_all(folder_); }
-  HandMade(const HandMade&) = delete;
-  HandMade& operator=(const HandMade&) = delete;
 
   void write(const std::string& file, std::map<std::string, at::Tensor> tensors,
              const std::map<std::string, std::string>& metadata = {}) const {
@@ -207,10 +202,10 @@ public:
     write_safetensors(folder_ / file, views, metadata);
   }
   std::string file(const std::string& name = "hand.safetensors") const { return (folder_ / name).string(); }
-  const fs::path& folder() const { return folder_; }
+  const fs::path& folder() const { return folder_.path(); }
 
 private:
-  fs::path folder_;
+  test::ScratchFolder folder_;
 };
 
 TEST(CaptureRun, CrossAttentionRunsEveryKernelInPieces) {

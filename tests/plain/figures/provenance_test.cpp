@@ -4,11 +4,11 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "tests/support/scratch_folder.h"
 
 namespace hydrascope {
 namespace {
@@ -31,22 +31,13 @@ Figure table_figure(const std::string& provenance) {
   return figure;
 }
 
-class ScratchFolder {
+class InFolder {
 protected:
-  ScratchFolder()
-      : folder_(std::filesystem::temp_directory_path() /
-                ("hydrascope-provenance-" + std::to_string(getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  std::filesystem::path folder_;
+  test::ScratchFolder folder_;
 };
 
-class Provenance : public testing::TestWithParam<std::string>, protected ScratchFolder {};
-class TruncatedFile : public testing::Test, protected ScratchFolder {};
+class Provenance : public testing::TestWithParam<std::string>, protected InFolder {};
+class TruncatedFile : public testing::Test, protected InFolder {};
 
 TEST_P(Provenance, IsReadBack) {
   for (const std::string text : {awkward, R"({"program":"hydrascope","seed":3})"}) {
