@@ -1,7 +1,6 @@
 // Opens files of all kinds, recognised by their content. A failure leaves the document unchanged.
 #include <algorithm>
 #include <exception>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -49,10 +48,7 @@ bool is_view(const std::string& provenance, const fs::path& path) {
 
 // The text of a file that claims to be a session.
 std::optional<std::string> session_in(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::string begin(64, '\0');
-  stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  begin.resize(static_cast<std::size_t>(stream.gcount()));
+  const std::string begin = read_beginning(path, 64);
   const auto first = begin.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || begin[first] != '{') return std::nullopt;
   std::string text = read_text_file(path);
@@ -78,8 +74,8 @@ std::string utf8_of_latin1(const std::string& bytes) {
 
 // A text file is one input: its lines become one paragraph.
 void show_text_file(Editor& editor, const fs::path& path) {
-  std::string text = read_text_file(path);
   constexpr std::size_t most_bytes = std::size_t{1} << 20;
+  std::string text = read_beginning(path, most_bytes + 1);
   if (!is_text(text) && is_pickled_model(path))
     throw ForeignFile(path.string(), path.extension().string() + " is unsupported",
                       "convert it to safetensors and open its folder as a model");
@@ -332,13 +328,15 @@ bool open_path(Editor& editor, const fs::path& path) {
       remember(editor, {folder.string(), false});
       return true;
     }
+    if (!fs::is_regular_file(path)) // a pipe, a device
+      throw Error(path.string(), "is not a regular file", "open a file or a folder");
     if (path.extension() == ".safetensors" && path.filename() != "model.safetensors")
       return open_adapter(editor, path);
     if (const auto figure = figure_in(path); figure && is_view(*figure, path))
       return open_figure(editor, *figure, path);
     if (auto session = session_in(path)) return open_session_text(editor, std::move(*session), path);
     if (path.extension() == ".py") return open_map(editor, path);
-    if (has_text_ending(path)) {
+    if (has_text_ending(path) || is_pickled_model(path)) {
       show_text_file(editor, path);
     } else {
       try {

@@ -7,7 +7,6 @@
 #include <limits>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 #include <fmt/format.h>
 
@@ -36,7 +35,6 @@
 namespace hydrascope {
 namespace {
 
-constexpr std::uintmax_t most_picture_bytes = std::uintmax_t{1} << 30;
 const char* const formats = "use a PNG, JPEG, BMP, GIF, PSD, TGA or PNM picture";
 
 using Bytes = std::span<const std::uint8_t>;
@@ -118,19 +116,6 @@ bool has_picture_ending(const std::filesystem::path& file) {
 }
 
 Image load_image(const std::filesystem::path& file) {
-  // Reading a device or a pipe may never end.
-  std::error_code missing;
-  const std::filesystem::file_status status = std::filesystem::status(file, missing);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
-      !std::filesystem::is_directory(status))
-    throw Error(file.string(), "is not a regular file", "name a picture");
-  if (const std::uintmax_t size = std::filesystem::file_size(file, missing);
-      !missing && size > most_picture_bytes)
-    throw Error(
-        file.string(),
-        fmt::format("has {}, and pictures of at most {} are read", bytes_text(static_cast<double>(size)),
-                    bytes_text(static_cast<double>(most_picture_bytes))),
-        "make it smaller");
   const std::string bytes = read_text_file(file);
   return decode_image({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, file.string());
 }

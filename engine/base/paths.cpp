@@ -1,20 +1,44 @@
 #include "engine/base/paths.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <sstream>
+
+#include <fmt/format.h>
 
 #include "engine/base/encoding.h"
 #include "engine/base/error.h"
 #include "engine/base/process.h"
 #include "engine/base/temporary.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Beyond any text that is read as a whole; a file of weights is mapped (FileMapping).
+constexpr std::size_t most_file_bytes = std::size_t{1} << 30;
+
+// What a shell has opened: standard input, <(a command).
+bool is_descriptor(const fs::path& file) {
+  const std::string_view name = file.native();
+  return name == "/dev/stdin" || name.starts_with("/dev/fd/") || name.starts_with("/proc/self/fd/");
+}
+
+// Opening another pipe may wait forever, and reading a device may never end.
+std::ifstream opened(const fs::path& file) {
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  if (fs::is_directory(status)) throw Error(file.string(), "is a folder", "name a file");
+  if (fs::exists(status) && !fs::is_regular_file(status) && !is_descriptor(file))
+    throw Error(file.string(), "is not a regular file", "name a file, or pipe into /dev/stdin");
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw Error(file.string(), std::strerror(errno), "check the path and its permissions");
+  return stream;
+}
 
 fs::path deps_folder() {
   const std::string set = environment("HYDRASCOPE_DEPS");
@@ -100,8 +124,7 @@ std::string last_name(const fs::path& path) {
 }
 
 std::string sha256_of_file(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw Error(file.string(), "cannot be read", "check the path and its permissions");
+  std::ifstream stream = opened(file);
   Digest digest(DigestKind::sha256);
   std::string buffer(std::size_t{1} << 20, '\0');
   while (stream) {
@@ -119,15 +142,36 @@ std::string sha256_of_text(std::string_view text) {
   return digest.hexadecimal();
 }
 
-std::string read_text_file(const fs::path& file) {
-  std::error_code error;
-  if (fs::is_directory(file, error)) throw Error(file.string(), "is a folder", "name a file");
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw Error(file.string(), std::strerror(errno), "check the path and its permissions");
-  std::ostringstream text;
-  text << stream.rdbuf();
+std::string read_beginning(const fs::path& file, const std::size_t most_bytes) {
+  std::ifstream stream = opened(file);
+  constexpr std::size_t piece = std::size_t{1} << 20;
+  std::string bytes;
+  std::error_code no_size; // of a pipe
+  if (const std::uintmax_t size = fs::file_size(file, no_size); !no_size)
+    bytes.reserve(std::min<std::uintmax_t>(size + 1, most_bytes));
+  while (stream && bytes.size() < most_bytes) {
+    const std::size_t begin = bytes.size();
+    bytes.resize(begin + std::min(piece, most_bytes - begin));
+    stream.read(bytes.data() + begin, static_cast<std::streamsize>(bytes.size() - begin));
+    bytes.resize(begin + static_cast<std::size_t>(stream.gcount()));
+  }
   if (stream.bad()) throw Error(file.string(), "cannot be read to its end", "check the disk");
-  return std::move(text).str();
+  return bytes;
+}
+
+std::string read_text_file(const fs::path& file) {
+  const auto refuse = [&](const std::uintmax_t size, const char* more) {
+    throw Error(file.string(),
+                fmt::format("has {}{}, and at most {} are read", bytes_text(static_cast<double>(size)), more,
+                            bytes_text(static_cast<double>(most_file_bytes))),
+                "use a smaller file");
+  };
+  std::error_code no_size;
+  if (const std::uintmax_t size = fs::file_size(file, no_size); !no_size && size > most_file_bytes)
+    refuse(size, "");
+  std::string text = read_beginning(file, most_file_bytes + 1);
+  if (text.size() > most_file_bytes) refuse(text.size(), " or more");
+  return text;
 }
 
 void write_file_atomically(const fs::path& file, std::string_view bytes) {

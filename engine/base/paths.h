@@ -30,8 +30,11 @@ bool is_file_name(std::string_view name);
 std::string sha256_of_file(const std::filesystem::path& file);
 std::string sha256_of_text(std::string_view text);
 
-// The whole file as text. Throws Error.
+// The whole file, or all that comes through a pipe that a shell has opened (/dev/stdin, /dev/fd/N). Throws
+// Error if it cannot be read, is a device or another pipe, or has more than 2^30 bytes.
 std::string read_text_file(const std::filesystem::path& file);
+// The same of at most so many bytes, however many the file has.
+std::string read_beginning(const std::filesystem::path& file, std::size_t most_bytes);
 // Writes a temporary file beside `file`, flushes it and renames it, so that readers see either the old or the
 // new content. Throws Error (disk full, no permission).
 void write_file_atomically(const std::filesystem::path& file, std::string_view bytes);

@@ -1,5 +1,10 @@
 // The editor: history, messages, the pointer, commands, sessions.
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
@@ -7,6 +12,8 @@
 
 namespace hydrascope::app::tests {
 namespace {
+
+namespace fs = std::filesystem;
 
 Document with_layer(const Document& from, int layer) {
   Document document = from;
@@ -296,6 +303,43 @@ TEST(TextFiles, ThatAreNotUtf8AreReadAsLatin1) {
   EXPECT_TRUE(open_path(editor, folder / "utf8.txt"));
   EXPECT_EQ(text(), "a caf\xc3\xa9 at dawn");
   EXPECT_EQ(editor.messages().size(), 1U);
+}
+
+TEST(OddFiles, AreRefusedAtOnceWithAReason) {
+  const ScratchFolder folder;
+  const auto sparse = [&](const char* name, const std::uintmax_t bytes, const std::string& begin = "") {
+    std::ofstream(folder / name, std::ios::binary) << begin;
+    fs::resize_file(folder / name, bytes);
+  };
+  constexpr std::uintmax_t huge = std::uintmax_t{1} << 36; // more than memory
+  sparse("huge.json", huge, "{");
+  sparse("huge.png", huge, "\x89PNG");
+  sparse("huge", huge);
+  sparse("huge.txt", huge);
+  sparse("huge.pth", huge, "PK");
+  std::ofstream(folder / "long.txt") << std::string(1'100'000, 'a');
+  ASSERT_EQ(::mkfifo((folder / "pipe.json").c_str(), 0600), 0);
+  fs::create_symlink("loop.png", folder / "loop.png");
+  const std::pair<fs::path, const char*> refused[] = {
+      {folder / "huge.json", "at most 1.1 GB are read"},
+      {folder / "huge.png", "at most 1.1 GB are read"},
+      {folder / "huge", "at most 1.1 GB are read"},
+      {folder / "huge.txt", "is neither a picture nor text"},
+      {folder / "huge.pth", "convert it to safetensors"},
+      {folder / "long.txt", "is longer than 1 MB of text"},
+      {folder / "pipe.json", "is not a regular file"},
+      {"/dev/zero", "is not a regular file"},
+      {folder / "loop.png", "symbolic links"},
+  };
+  for (const auto& [file, reason] : refused) {
+    Editor editor;
+    editor.set_initial(small_document());
+    EXPECT_FALSE(open_path(editor, file));
+    ASSERT_EQ(editor.messages().size(), 1U) << file;
+    EXPECT_NE(editor.messages().back().text.find(file.string()), std::string::npos)
+        << editor.messages().back().text;
+    EXPECT_NE(editor.messages().back().text.find(reason), std::string::npos) << editor.messages().back().text;
+  }
 }
 
 } // namespace

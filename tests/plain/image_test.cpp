@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "engine/base/picture_memory.h"
 #include "engine/base/safetensors.h"
 #include "tests/support/checkout.h"
+#include "tests/support/scratch_folder.h"
 
 namespace hydrascope {
 namespace {
@@ -75,15 +75,14 @@ TEST(Decoding, ErrorsNameFileAndReason) {
 }
 
 TEST(Decoding, ReadsNoPipesDevicesOrHugeFiles) {
-  std::string name = (std::filesystem::temp_directory_path() / "hydrascope-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(name.data()), nullptr);
-  const std::filesystem::path pipe = name + "/pipe.png", huge = name + "/huge.png";
+  const test::ScratchFolder folder;
+  const fs::path pipe = folder / "pipe.png", huge = folder / "huge.png";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  std::ofstream(huge).close();
+  folder.write("huge.png", "");
   std::filesystem::resize_file(huge, (std::uintmax_t{1} << 30) + 1); // sparse
   for (const auto& [file, reason] :
        {std::pair{pipe, "is not a regular file"}, std::pair{fs::path("/dev/zero"), "is not a regular file"},
-        std::pair{huge, "pictures of at most"}}) {
+        std::pair{huge, "has 1.1 GB, and at most 1.1 GB are read"}}) {
     try {
       load_image(file);
       ADD_FAILURE() << file << " was read";
@@ -93,7 +92,6 @@ TEST(Decoding, ReadsNoPipesDevicesOrHugeFiles) {
       EXPECT_NE(message.find(reason), std::string::npos) << message;
     }
   }
-  std::filesystem::remove_all(name);
 }
 
 TEST(Exif, EveryOrientationIsTurnedUpright) {

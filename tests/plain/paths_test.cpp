@@ -1,12 +1,15 @@
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "tests/support/checkout.h"
+#include "tests/support/scratch_folder.h"
 
 namespace hydrascope {
 namespace {
@@ -62,18 +65,35 @@ TEST(Hash, IsSha256) {
 }
 
 TEST(Files, AreReplacedAtomically) {
-  std::string name = (fs::temp_directory_path() / "hydrascope-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(name.data()), nullptr);
-  const fs::path file = fs::path(name) / "file.txt";
+  const test::ScratchFolder folder;
+  const fs::path file = folder / "file.txt";
   write_file_atomically(file, "one");
   write_file_atomically(file, "second");
   EXPECT_EQ(read_text_file(file), "second");
   EXPECT_EQ(sha256_of_file(file), sha256_of_text("second"));
-  EXPECT_EQ(std::distance(fs::directory_iterator(name), fs::directory_iterator()), 1);
-  EXPECT_THROW(read_text_file(fs::path(name) / "absent"), Error);
-  EXPECT_THROW(read_text_file(name), Error);
-  EXPECT_THROW(sha256_of_file(fs::path(name) / "absent"), Error);
-  fs::remove_all(name);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
+  EXPECT_THROW(read_text_file(folder / "absent"), Error);
+  EXPECT_THROW(read_text_file(folder.path()), Error);
+  EXPECT_THROW(sha256_of_file(folder / "absent"), Error);
+}
+
+TEST(Files, ArePipesOnlyWhereAShellHasOpenedThem) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  ASSERT_EQ(::write(ends[1], "a text", 6), 6);
+  ::close(ends[1]);
+  EXPECT_EQ(read_text_file("/dev/fd/" + std::to_string(ends[0])), "a text");
+  ::close(ends[0]);
+  EXPECT_THROW(read_text_file("/dev/zero"), Error);
+  EXPECT_THROW(sha256_of_file("/dev/zero"), Error);
+}
+
+TEST(Files, CanBeReadInPart) {
+  const test::ScratchFolder folder;
+  const std::string text(3 << 20, 'a');
+  folder.write("file", text);
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{64}, text.size(), text.size() + 1})
+    EXPECT_EQ(read_beginning(folder / "file", bytes), text.substr(0, bytes)) << bytes;
 }
 
 } // namespace
