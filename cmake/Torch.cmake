@@ -36,7 +36,10 @@ add_library(torchw::c10 SHARED IMPORTED GLOBAL)
 set_target_properties(torchw::c10 PROPERTIES
   IMPORTED_LOCATION "${_torch}/lib/libc10.so"
   INTERFACE_INCLUDE_DIRECTORIES
-    "${CMAKE_BINARY_DIR}/generated/first;${_torch}/include;${_torch}/include/torch/csrc/api/include")
+    "${CMAKE_BINARY_DIR}/generated/first;${_torch}/include;${_torch}/include/torch/csrc/api/include"
+  # LibTorch's constrained templates have the names that GCC gives them, and Clang gave them before 18.
+  INTERFACE_COMPILE_OPTIONS
+    "$<$<AND:$<COMPILE_LANG_AND_ID:CXX,Clang>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,18>>:-fclang-abi-compat=17>")
 # at::parallel_for is inline and shares the threads of LibTorch's own OpenMP library.
 file(GLOB _openmp "${_torch}/lib/libgomp*.so*")
 add_library(torchw::cpu SHARED IMPORTED GLOBAL)

@@ -4,9 +4,9 @@
 #include <array>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "app/document/edits.h"
+#include "app/document/json_codec.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
@@ -18,7 +18,6 @@ namespace hydrascope::app {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 struct PlanOf {
   const char* name = ""; // in JSON

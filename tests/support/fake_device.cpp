@@ -274,8 +274,8 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
 const at::Tensor& resize(const at::Tensor& tensor, const at::IntArrayRef size,
                          std::optional<at::MemoryFormat>) {
   c10::TensorImpl* const implementation = tensor.unsafeGetTensorImpl();
-  const std::size_t bytes =
-      at::detail::computeStorageNbytesContiguous(size, tensor.itemsize(), tensor.storage_offset());
+  const std::size_t bytes = at::detail::computeStorageNbytesContiguous(
+      size, tensor.itemsize(), static_cast<std::size_t>(tensor.storage_offset()));
   if (tensor.storage().nbytes() < bytes) {
     implementation->unsafe_storage().set_data_ptr_noswap(allocator.allocate(bytes));
     implementation->unsafe_storage().set_nbytes(bytes);

@@ -188,7 +188,7 @@ std::string place_of(const ImGuiWindow* window) {
 // Whether what the window's edge hides can be scrolled into view.
 bool scrolls(const ImGuiWindow* window, ImGuiAxis axis) {
   for (; window != nullptr; window = window->ParentWindow) {
-    if (window->ScrollMax[axis] > 0) return true;
+    if (window->ScrollMax[static_cast<std::size_t>(axis)] > 0) return true;
     if ((window->Flags & ImGuiWindowFlags_ChildWindow) == 0) break;
   }
   return false;

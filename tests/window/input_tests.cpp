@@ -74,8 +74,8 @@ void register_input_tests(ImGuiTestEngine* engine) {
     context->ItemClick("##text");
     context->KeyCharsReplace("Owls");
     while (text() != "Owls" && !context->IsError()) context->Yield();
-    const double pause = editor().clock() + 1.2; // longer than what parts two bursts
-    while (editor().clock() < pause && !context->IsError()) context->Yield();
+    const double later = editor().clock() + 1.2; // longer than what parts two bursts
+    while (editor().clock() < later && !context->IsError()) context->Yield();
     type(" sat", "Owls sat");
     type(" there", "Owls sat there"); // on the heels of the last: the same burst, unless this machine is slow
     context->KeyPress(ImGuiKey_Escape);

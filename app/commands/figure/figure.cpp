@@ -68,7 +68,8 @@ void draw_pattern(const FigureOptions& options, const std::string& command) {
     std::cerr << "failed: " << output << ": " << reason << "\n";
   if (failed > 0) {
     throw Error("figure",
-                fmt::format("{} of {} figures failed", failed, outcome.written + outcome.kept + failed),
+                fmt::format("{} of {} figures failed", failed,
+                            static_cast<std::size_t>(outcome.written + outcome.kept) + failed),
                 "they are listed above; the others are written, and the same command goes on from there");
   }
 }

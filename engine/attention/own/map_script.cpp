@@ -192,8 +192,9 @@ at::Tensor MapScript::score(const at::Tensor& q, const at::Tensor& k,
   for (const std::string& name : function.parameters)
     arguments.emplace_back(parameter("", name, q.size(1), {q.size(1), q.size(3)}, parameters, q));
   constexpr std::size_t copies = 64; // of the weights
-  const auto weights = static_cast<std::size_t>(q.size(0) * q.size(1) * q.size(2) * k.size(2));
-  const std::size_t bytes = least_limit + copies * (weights + q.numel() + k.numel()) * q.element_size();
+  const std::int64_t weights = q.size(0) * q.size(1) * q.size(2) * k.size(2);
+  const std::size_t bytes =
+      least_limit + copies * static_cast<std::size_t>(weights + q.numel() + k.numel()) * q.element_size();
   const at::Tensor w = compiled_->run(source_, function, arguments, bytes);
   if (w.dim() != 4 || w.size(0) != q.size(0) || w.size(1) != q.size(1) || w.size(2) != q.size(2) ||
       w.size(3) != k.size(2))

@@ -56,8 +56,8 @@ inline double error_of(double found, double expected) {
 inline cpu::Rows head_of(Sequence& x, cpu::Element element) {
   cpu::Rows rows = x.rows(element);
   rows.heads = 1;
-  rows.data = static_cast<std::byte*>(rows.data) +
-              rows.head_stride * (element == cpu::Element::float32 ? sizeof(float) : sizeof(std::uint16_t));
+  const std::int64_t bytes = element == cpu::Element::float32 ? sizeof(float) : sizeof(std::uint16_t);
+  rows.data = static_cast<std::byte*>(rows.data) + rows.head_stride * bytes;
   return rows;
 }
 

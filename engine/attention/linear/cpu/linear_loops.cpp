@@ -35,7 +35,7 @@ void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const Tok
   in_blocks(
       range, [&](const TokenRange block) __attribute__((always_inline)) {
         const std::int64_t count = make_outputs(
-            k, mask, block, map, weight, space, [&] __attribute__((always_inline)) { next_keys(); });
+            k, mask, block, map, weight, space, [&]() __attribute__((always_inline)) { next_keys(); });
         if (count == 0) return;
         gather_factors<Side::right>(v, mask, block, as<Factor>(space.values), space.rows);
         make_shifts<Factor>(map, count, space);
@@ -48,7 +48,7 @@ void add_keys(const Rows& k, const Rows& v, const unsigned char* mask, const Tok
         add_columns_times(
             as<const Factor>(space.features), whole_rows(count), map.features(),
             as<const Factor>(space.values), stride,
-            values, [&] __attribute__((always_inline)) { next_values(); });
+            values, [&]() __attribute__((always_inline)) { next_values(); });
       });
 }
 
@@ -68,13 +68,13 @@ std::int64_t outputs(const Rows& q, const unsigned char* mask, const TokenRange 
   in_blocks(
       range, [&](const TokenRange block) __attribute__((always_inline)) {
         const std::int64_t count = make_outputs(
-            q, mask, block, map, weight, space, [&] __attribute__((always_inline)) { next_queries(); });
+            q, mask, block, map, weight, space, [&]() __attribute__((always_inline)) { next_queries(); });
         make_shifts<Factor>(map, count, space);
         make_factors(map, mask, block, count, space);
         QueryProduct products[tokens_of_block];
         earlier_outputs(
             map, count, space, stride, values, value_factors, totals, largest,
-            products, [&] __attribute__((always_inline)) { next_outputs(); });
+            products, [&]() __attribute__((always_inline)) { next_outputs(); });
         zeros += put_outputs(mask, block, map, products, space, out);
       });
   return zeros;
