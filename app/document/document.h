@@ -74,7 +74,7 @@ struct Document {
   ViewOptions view;
   WritingOptions writing;
   ExecutionOptions execution;
-  std::size_t session = 0; // index of its session in the Editor, so that undo restores the session's file
+  std::size_t session = 0;             // of Editor::add_session(), so that undo restores the session's file
   std::string layout = "explore";      // arrangement of the panels; see layouts.h
   std::set<std::string> closed_panels; // ids
 

@@ -6,14 +6,27 @@
 
 namespace hydrascope::app {
 
+void Editor::set_initial(Document document) {
+  history_.replace(std::move(document));
+  drop_unused_sessions();
+}
+
 std::size_t Editor::add_session(SessionFile session) {
-  std::set<std::size_t> in_use;
+  drop_unused_sessions();
+  sessions_[++newest_session_] = std::move(session);
+  return newest_session_;
+}
+
+SessionFile* Editor::session_of(const Document& document) {
+  const auto found = sessions_.find(document.session);
+  return found == sessions_.end() ? nullptr : &found->second;
+}
+
+void Editor::drop_unused_sessions() {
+  std::set<std::size_t> in_use{newest_session_}; // to which a document is about to belong
   history_.each([&](const Document& document) { in_use.insert(document.session); });
-  // Each holds the pictures of its file, as read.
-  for (std::size_t i = 0; i < sessions_.size(); ++i)
-    if (!in_use.contains(i)) sessions_[i].saved.reset();
-  sessions_.push_back(std::move(session));
-  return sessions_.size() - 1;
+  std::erase_if(sessions_, [&](const auto& entry) { return !in_use.contains(entry.first); });
+  sessions_.try_emplace(document().session);
 }
 
 void Editor::change(std::string label, const std::function<void(Document&)>& edit,

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -140,7 +141,7 @@ public:
   void change(std::string label, const std::function<void(Document&)>& edit, const std::string& gesture = {});
   void end_gesture() { history_.end_gesture(); }
   // Sets the document and clears the history.
-  void set_initial(Document document) { history_.replace(std::move(document)); }
+  void set_initial(Document document);
   void amend(const std::function<void(Document&)>& edit) { history_.amend(edit); }
   void undo() { history_.undo(); }
   void redo() { history_.redo(); }
@@ -188,9 +189,12 @@ public:
 
   // ---- Sessions
   // The one of the document. There is always one.
-  const SessionFile& session() const { return sessions_[document().session]; }
-  SessionFile& session_of(const Document& document) { return sessions_[document.session]; }
-  // Drops what was saved in sessions that neither the document nor an undo step belongs to.
+  const SessionFile& session() const { return sessions_.at(document().session); }
+  SessionFile& session() { return sessions_.at(document().session); }
+  // Null if neither the document nor an undo step belongs to it any more: such sessions are dropped, since
+  // each holds the pictures of its file.
+  SessionFile* session_of(const Document& document);
+  // Returns the id for Document::session.
   std::size_t add_session(SessionFile session);
   std::optional<IncompleteSession> incomplete_session;
   // Hashes of the models' weights according to the session or to runs.
@@ -209,6 +213,8 @@ public:
   void dismiss_message(std::size_t index) { messages_.remove(index); }
 
 private:
+  void drop_unused_sessions();
+
   History history_;
   Hover hover_;
   std::string list_search_;
@@ -216,7 +222,8 @@ private:
   WindowStatus status_;
   FrameRequests frames_;
   double clock_ = 0;
-  std::vector<SessionFile> sessions_ = std::vector<SessionFile>(1);
+  std::map<std::size_t, SessionFile> sessions_{{0, {}}};
+  std::size_t newest_session_ = 0;
   Settings settings_;
   Messages messages_;
 };

@@ -38,7 +38,7 @@ void apply(Editor& editor, const IncompleteSession& incomplete) {
   });
   const bool in_file =
       !file.empty() && !(incomplete.copy && session.changed) && incomplete.read.missing.empty();
-  if (in_file) editor.session_of(editor.document()).saved = editor.document();
+  if (in_file) editor.session().saved = editor.document();
   const std::uint64_t edition = editor.writing.edition;
   editor.writing = session.writing;
   editor.writing.edition = edition + 1; // what shows it draws it anew
@@ -193,9 +193,10 @@ Session present_session(const Editor& editor, std::string arrangement) {
 }
 
 void session_saved(Editor& editor, const Document& document, const fs::path& file) {
-  SessionFile& session = editor.session_of(document);
-  session.file = file;
-  session.saved = document;
+  if (SessionFile* const session = editor.session_of(document)) {
+    session->file = file;
+    session->saved = document;
+  }
   remember(editor, {file.string(), false});
 }
 

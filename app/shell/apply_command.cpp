@@ -4,6 +4,8 @@
 #include <variant>
 #include <vector>
 
+#include <imgui.h>
+
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
 
@@ -64,7 +66,10 @@ public:
     on_.everything.cancel();
     on_.jobs.fetch.cancel();
   }
-  void operator()(const FreeMemory&) const { on_.runs.free_memory(); }
+  void operator()(const FreeMemory&) const {
+    on_.runs.free_memory();
+    ImGui::GetIO().Fonts->CompactCache(); // of letters that the last frame did not draw
+  }
   void operator()(const RunAgain&) const { on_.runs.run_again(); }
   void operator()(const CheckMap& command) const { on_.jobs.maps.start(on_.editor, command); }
   void operator()(const SaveMap& command) const { save_map(on_.editor, command.file); }

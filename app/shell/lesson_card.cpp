@@ -99,7 +99,7 @@ void LessonCard::draw(const std::vector<GalleryEntry>& entries, Editor& editor, 
     draw_lesson_buttons(entries, position, editor);
   }
   ImGui::End();
-  if (!stays) editor.session_of(editor.document()).lesson_closed = true;
+  if (!stays) editor.session().lesson_closed = true;
 }
 
 } // namespace hydrascope::app

@@ -153,7 +153,7 @@ TEST(Editor, UndoReturnsToThePreviousSessionAndItsFile) {
   EXPECT_FALSE(session_changed(editor));
 }
 
-TEST(Editor, KeepsWhatWasSavedOfSessionsThatUndoReaches) {
+TEST(Editor, KeepsTheSessionsThatUndoReaches) {
   Editor editor;
   editor.set_initial(small_document());
   const auto open = [&](const char* const file) {
@@ -163,14 +163,18 @@ TEST(Editor, KeepsWhatWasSavedOfSessionsThatUndoReaches) {
     return document;
   };
   const Document first = open("first.json"), second = open("second.json");
-  EXPECT_TRUE(editor.session_of(first).saved.has_value());
-  Document fresh = small_document(); // removes all steps
+  ASSERT_NE(editor.session_of(first), nullptr);
+  EXPECT_TRUE(editor.session_of(first)->saved.has_value());
+  editor.undo();
+  EXPECT_EQ(editor.session().file, "first.json");
+  Document fresh = small_document();
   fresh.session = editor.add_session({});
-  editor.set_initial(fresh);
-  editor.add_session({});
-  EXPECT_FALSE(editor.session_of(first).saved.has_value());
-  EXPECT_FALSE(editor.session_of(second).saved.has_value());
-  EXPECT_EQ(editor.session_of(second).file, "second.json");
+  ASSERT_NE(editor.session_of(second), nullptr); // by redo
+  editor.set_initial(fresh);                     // removes all steps
+  EXPECT_EQ(editor.session_of(first), nullptr);
+  EXPECT_EQ(editor.session_of(second), nullptr);
+  session_saved(editor, second, "second.json"); // in the background, which has just ended
+  EXPECT_EQ(editor.session().file, "");
 }
 
 TEST(Edits, ClampTheSelectionToTheModel) {

@@ -63,7 +63,7 @@ TEST(GalleryLessons, AreKeptInTheSessionUntilTheyAreClosed) {
   editor.set_initial(small_document());
   ASSERT_TRUE(open_session(editor, gallery().entries.front().session));
   EXPECT_TRUE(present_session(editor, "").lesson.has_value());
-  editor.session_of(editor.document()).lesson_closed = true;
+  editor.session().lesson_closed = true;
   EXPECT_EQ(shown_lesson(editor), nullptr);
   EXPECT_FALSE(present_session(editor, "").lesson.has_value());
 }

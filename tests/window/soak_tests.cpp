@@ -1,7 +1,9 @@
 // Hours at the window: actions in random order, with pictures, sentences, captures, models, trainings,
 // writing and files among them. HYDRASCOPE_SOAK=20000 makes it long: then memory must stop growing. It is
 // measured after every thousand actions in a session that has just begun, without models, hidden states and
-// steps that could be undone: what it was full of before differs each time.
+// steps that could be undone: what it was full of before differs each time. So do blocks that threads keep for
+// reuse, and oneDNN's products of up to 1,024 shapes: with MALLOC_CONF=tcache:false and
+// ONEDNN_PRIMITIVE_CACHE_CAPACITY=64 they are none, and few.
 #include <array>
 #include <cfloat>
 #include <cstdio>
@@ -161,7 +163,7 @@ void random_actions_for_long(ImGuiTestContext* context) {
       random.step();
       context->Yield();
       if (is_expected(last_error())) dismiss_messages(editor());
-      IM_CHECK_STR_EQ(last_error().c_str(), "");
+      if (!last_error().empty()) IM_CHECK_STR_EQ(last_error().c_str(), ""); // each check adds to a log
       if ((i + 1) % measured_every != 0) continue;
       const double used = megabytes_in_use();
       megabytes.push_back(megabytes_at_rest(context));
