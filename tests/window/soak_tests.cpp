@@ -1,8 +1,8 @@
 // Hours at the window: actions in random order, with pictures, sentences, captures, models, trainings,
 // writing and files among them. HYDRASCOPE_SOAK=20000 makes it long: then memory must stop growing. It is
 // measured after every thousand actions in a session that has just begun, without models, hidden states and
-// steps that could be undone: what it was full of before differs each time. So do blocks that threads keep for
-// reuse, and oneDNN's products of up to 1,024 shapes: with MALLOC_CONF=tcache:false and
+// steps that could be undone: what it was full of before differs each time. So do blocks that threads keep
+// for reuse, and oneDNN's products of up to 1,024 shapes: with MALLOC_CONF=tcache:false and
 // ONEDNN_PRIMITIVE_CACHE_CAPACITY=64 they are none, and few.
 #include <array>
 #include <cfloat>
