@@ -13,6 +13,10 @@ else()
   set(_torch "${HYDRASCOPE_DEPS}/torch/torch")
 endif()
 
+# LibTorch's constrained templates have the names that GCC gives them, and Clang gave them before 18.
+set(_names_of_templates
+  "$<$<AND:$<COMPILE_LANG_AND_ID:CXX,Clang>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,18>>:-fclang-abi-compat=17>")
+
 if(NOT EXISTS "${_torch}/lib/libtorch_cpu.so")
   if(NOT Torch_DIR)
     message(FATAL_ERROR "No LibTorch in ${HYDRASCOPE_DEPS}: run tools/setup, or name your own with -DTorch_DIR=…/share/cmake/Torch")
@@ -21,7 +25,8 @@ if(NOT EXISTS "${_torch}/lib/libtorch_cpu.so")
   find_package(Torch REQUIRED)
   add_library(torchw::cpu INTERFACE IMPORTED GLOBAL)
   find_package(OpenMP REQUIRED)
-  set_target_properties(torchw::cpu PROPERTIES INTERFACE_LINK_LIBRARIES "torch;OpenMP::OpenMP_CXX")
+  set_target_properties(torchw::cpu PROPERTIES
+    INTERFACE_LINK_LIBRARIES "torch;OpenMP::OpenMP_CXX" INTERFACE_COMPILE_OPTIONS "${_names_of_templates}")
   message(STATUS "LibTorch: ${Torch_VERSION} through find_package in ${Torch_DIR}")
   return()
 endif()
@@ -37,9 +42,7 @@ set_target_properties(torchw::c10 PROPERTIES
   IMPORTED_LOCATION "${_torch}/lib/libc10.so"
   INTERFACE_INCLUDE_DIRECTORIES
     "${CMAKE_BINARY_DIR}/generated/first;${_torch}/include;${_torch}/include/torch/csrc/api/include"
-  # LibTorch's constrained templates have the names that GCC gives them, and Clang gave them before 18.
-  INTERFACE_COMPILE_OPTIONS
-    "$<$<AND:$<COMPILE_LANG_AND_ID:CXX,Clang>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,18>>:-fclang-abi-compat=17>")
+  INTERFACE_COMPILE_OPTIONS "${_names_of_templates}")
 # at::parallel_for is inline and shares the threads of LibTorch's own OpenMP library.
 file(GLOB _openmp "${_torch}/lib/libgomp*.so*")
 add_library(torchw::cpu SHARED IMPORTED GLOBAL)

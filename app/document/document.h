@@ -74,8 +74,8 @@ struct Document {
   ViewOptions view;
   WritingOptions writing;
   ExecutionOptions execution;
-  std::size_t session = 0;             // of Editor::add_session(), so that undo restores the session's file
-  std::string layout = "explore";      // arrangement of the panels; see layouts.h
+  std::size_t session = 0;        // id from Editor::add_session(), so that undo restores the session's file
+  std::string layout = "explore"; // arrangement of the panels; see layouts.h
   std::set<std::string> closed_panels; // ids
 
   Scene& scene() { return scenes[kind == InputKind::image ? 0 : 1]; }

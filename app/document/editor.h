@@ -191,8 +191,8 @@ public:
   // The one of the document. There is always one.
   const SessionFile& session() const { return sessions_.at(document().session); }
   SessionFile& session() { return sessions_.at(document().session); }
-  // Null if neither the document nor an undo step belongs to it any more: such sessions are dropped, since
-  // each holds the pictures of its file.
+  // Null once it has been dropped: add_session() and set_initial() drop those that neither the document nor a
+  // step of undo or redo belongs to, since each holds the pictures of its file.
   SessionFile* session_of(const Document& document);
   // Returns the id for Document::session.
   std::size_t add_session(SessionFile session);

@@ -59,9 +59,11 @@ bool is_text(const std::string& bytes) {
   return std::ranges::none_of(bytes, [](char byte) { return byte == '\0'; });
 }
 
-// A name that PyTorch gives to its own files of weights.
+// A name that PyTorch gives to its own files of weights, which are a pickle, often in a zip archive.
 bool is_pickled_model(const fs::path& path) {
-  const std::string ending = path.extension().string();
+  const std::string begin = read_beginning(path, 2);
+  if (begin != "PK" && !begin.starts_with('\x80')) return false;
+  const std::string ending = lower_case(path.extension().string());
   return ending == ".pth" || ending == ".pt" || ending == ".ckpt" || ending == ".bin";
 }
 

@@ -68,7 +68,7 @@ public:
   }
   void operator()(const FreeMemory&) const {
     on_.runs.free_memory();
-    ImGui::GetIO().Fonts->CompactCache(); // of letters that the last frame did not draw
+    ImGui::GetIO().Fonts->CompactCache(); // drops letters of sizes that the last frame did not use
   }
   void operator()(const RunAgain&) const { on_.runs.run_again(); }
   void operator()(const CheckMap& command) const { on_.jobs.maps.start(on_.editor, command); }

@@ -12,15 +12,11 @@
 #include "engine/base/error.h"
 #include "engine/base/process.h"
 #include "engine/base/temporary.h"
-#include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Beyond any text that is read as a whole; a file of weights is mapped (FileMapping).
-constexpr std::size_t most_file_bytes = std::size_t{1} << 30;
 
 // What a shell has opened: standard input, <(a command).
 bool is_descriptor(const fs::path& file) {
@@ -144,12 +140,12 @@ std::string sha256_of_text(std::string_view text) {
 
 std::string read_beginning(const fs::path& file, const std::size_t most_bytes) {
   std::ifstream stream = opened(file);
-  constexpr std::size_t piece = std::size_t{1} << 20;
   std::string bytes;
   std::error_code no_size; // of a pipe
-  if (const std::uintmax_t size = fs::file_size(file, no_size); !no_size)
-    bytes.reserve(std::min<std::uintmax_t>(size + 1, most_bytes));
-  while (stream && bytes.size() < most_bytes) {
+  const std::uintmax_t size = fs::file_size(file, no_size);
+  // One byte more, by which the end is found.
+  std::size_t piece = no_size || size == 0 ? std::size_t{1} << 20 : static_cast<std::size_t>(size + 1);
+  for (; stream && bytes.size() < most_bytes; piece = std::size_t{1} << 20) {
     const std::size_t begin = bytes.size();
     bytes.resize(begin + std::min(piece, most_bytes - begin));
     stream.read(bytes.data() + begin, static_cast<std::streamsize>(bytes.size() - begin));
@@ -159,18 +155,15 @@ std::string read_beginning(const fs::path& file, const std::size_t most_bytes) {
   return bytes;
 }
 
-std::string read_text_file(const fs::path& file) {
-  const auto refuse = [&](const std::uintmax_t size, const char* more) {
-    throw Error(file.string(),
-                fmt::format("has {}{}, and at most {} are read", bytes_text(static_cast<double>(size)), more,
-                            bytes_text(static_cast<double>(most_file_bytes))),
+std::string read_text_file(const fs::path& file, const std::size_t most_bytes) {
+  const auto refuse = [&](const std::uintmax_t size) {
+    throw Error(file.string(), fmt::format("has {} bytes, and at most {} are read", size, most_bytes),
                 "use a smaller file");
   };
   std::error_code no_size;
-  if (const std::uintmax_t size = fs::file_size(file, no_size); !no_size && size > most_file_bytes)
-    refuse(size, "");
-  std::string text = read_beginning(file, most_file_bytes + 1);
-  if (text.size() > most_file_bytes) refuse(text.size(), " or more");
+  if (const std::uintmax_t size = fs::file_size(file, no_size); !no_size && size > most_bytes) refuse(size);
+  std::string text = read_beginning(file, most_bytes == any_size ? any_size : most_bytes + 1);
+  if (text.size() > most_bytes) refuse(text.size());
   return text;
 }
 

@@ -1,6 +1,7 @@
 // Folders of the program and of the user, and reading and writing whole files.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -30,9 +31,10 @@ bool is_file_name(std::string_view name);
 std::string sha256_of_file(const std::filesystem::path& file);
 std::string sha256_of_text(std::string_view text);
 
-// The whole file, or all that comes through a pipe that a shell has opened (/dev/stdin, /dev/fd/N). Throws
-// Error if it cannot be read, is a device or another pipe, or has more than 2^30 bytes.
-std::string read_text_file(const std::filesystem::path& file);
+// The whole file, or all that comes through a pipe or a terminal that the shell has opened (/dev/stdin,
+// /dev/fd/N). Throws Error if it cannot be read, is another pipe or device, or has more bytes than that.
+constexpr std::size_t any_size = static_cast<std::size_t>(-1);
+std::string read_text_file(const std::filesystem::path& file, std::size_t most_bytes = std::size_t{1} << 30);
 // The same of at most so many bytes, however many the file has.
 std::string read_beginning(const std::filesystem::path& file, std::size_t most_bytes);
 // Writes a temporary file beside `file`, flushes it and renames it, so that readers see either the old or the

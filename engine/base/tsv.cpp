@@ -11,7 +11,7 @@
 namespace hydrascope {
 
 std::vector<TsvLine> read_tsv(const std::filesystem::path& file) {
-  const std::string whole = read_text_file(file);
+  const std::string whole = read_text_file(file, any_size);
   std::string_view rest = whole;
   if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);
   std::vector<TsvLine> lines;

@@ -196,7 +196,10 @@ std::vector<TokenIds> joined_texts(const std::vector<TokenIds>& texts, std::int6
 }
 
 TokenIds running_text(const Model& model, const std::filesystem::path& file, const std::int64_t characters) {
-  std::string text = read_text_file(file);
+  constexpr std::size_t most_bytes_each = 4; // of UTF-8
+  std::string text = characters > 0
+                         ? read_beginning(file, most_bytes_each * static_cast<std::size_t>(characters))
+                         : read_text_file(file, any_size);
   std::size_t end = 0;
   for (std::int64_t count = 0; count < characters && end < text.size(); ++count)
     end += code_point_at(text, end).length;

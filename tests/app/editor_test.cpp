@@ -167,12 +167,14 @@ TEST(Editor, KeepsTheSessionsThatUndoReaches) {
   EXPECT_TRUE(editor.session_of(first)->saved.has_value());
   editor.undo();
   EXPECT_EQ(editor.session().file, "first.json");
+  ASSERT_NE(editor.session_of(second), nullptr); // by redo
+  open("third.json");                            // no redo
   Document fresh = small_document();
   fresh.session = editor.add_session({});
-  ASSERT_NE(editor.session_of(second), nullptr); // by redo
-  editor.set_initial(fresh);                     // removes all steps
-  EXPECT_EQ(editor.session_of(first), nullptr);
   EXPECT_EQ(editor.session_of(second), nullptr);
+  ASSERT_NE(editor.session_of(first), nullptr);
+  editor.set_initial(fresh); // removes all steps
+  EXPECT_EQ(editor.session_of(first), nullptr);
   session_saved(editor, second, "second.json"); // in the background, which has just ended
   EXPECT_EQ(editor.session().file, "");
 }
@@ -325,9 +327,9 @@ TEST(OddFiles, AreRefusedAtOnceWithAReason) {
   ASSERT_EQ(::mkfifo((folder / "pipe.json").c_str(), 0600), 0);
   fs::create_symlink("loop.png", folder / "loop.png");
   const std::pair<fs::path, const char*> refused[] = {
-      {folder / "huge.json", "at most 1.1 GB are read"},
-      {folder / "huge.png", "at most 1.1 GB are read"},
-      {folder / "huge", "at most 1.1 GB are read"},
+      {folder / "huge.json", "at most 1073741824 are read"},
+      {folder / "huge.png", "at most 1073741824 are read"},
+      {folder / "huge", "at most 1073741824 are read"},
       {folder / "huge.txt", "is neither a picture nor text"},
       {folder / "huge.pth", "convert it to safetensors"},
       {folder / "long.txt", "is longer than 1 MB of text"},

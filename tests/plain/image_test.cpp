@@ -82,7 +82,7 @@ TEST(Decoding, ReadsNoPipesDevicesOrHugeFiles) {
   std::filesystem::resize_file(huge, (std::uintmax_t{1} << 30) + 1); // sparse
   for (const auto& [file, reason] :
        {std::pair{pipe, "is not a regular file"}, std::pair{fs::path("/dev/zero"), "is not a regular file"},
-        std::pair{huge, "has 1.1 GB, and at most 1.1 GB are read"}}) {
+        std::pair{huge, "has 1073741825 bytes, and at most 1073741824 are read"}}) {
     try {
       load_image(file);
       ADD_FAILURE() << file << " was read";

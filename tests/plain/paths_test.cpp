@@ -4,6 +4,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/error.h"
@@ -84,6 +85,9 @@ TEST(Files, ArePipesOnlyWhereAShellHasOpenedThem) {
   ::close(ends[1]);
   EXPECT_EQ(read_text_file("/dev/fd/" + std::to_string(ends[0])), "a text");
   ::close(ends[0]);
+  const test::ScratchFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THROW(read_text_file(folder / "pipe"), Error);
   EXPECT_THROW(read_text_file("/dev/zero"), Error);
   EXPECT_THROW(sha256_of_file("/dev/zero"), Error);
 }
@@ -94,6 +98,9 @@ TEST(Files, CanBeReadInPart) {
   folder.write("file", text);
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{64}, text.size(), text.size() + 1})
     EXPECT_EQ(read_beginning(folder / "file", bytes), text.substr(0, bytes)) << bytes;
+  EXPECT_EQ(read_text_file(folder / "file", text.size()), text);
+  EXPECT_THROW(read_text_file(folder / "file", text.size() - 1), Error);
+  EXPECT_GT(read_text_file("/proc/self/status").size(), 100U); // a file that says it is empty
 }
 
 } // namespace

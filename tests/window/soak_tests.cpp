@@ -3,7 +3,7 @@
 // measured after every thousand actions in a session that has just begun, without models, hidden states and
 // steps that could be undone: what it was full of before differs each time. So do blocks that threads keep
 // for reuse, and oneDNN's products of up to 1,024 shapes: with MALLOC_CONF=tcache:false and
-// ONEDNN_PRIMITIVE_CACHE_CAPACITY=64 they are none, and few.
+// ONEDNN_PRIMITIVE_CACHE_CAPACITY=8 they are none, and few.
 #include <array>
 #include <cfloat>
 #include <cstdio>
