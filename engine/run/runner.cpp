@@ -332,11 +332,10 @@ void Runner::release() {
   state_->inputs = {};
   state_->caches.clear();
   state_->models->release_unused();
-  for (auto& [device, cache] : state_->device_caches) {
+  for (auto& [device, cache] : state_->device_caches) { // the CPU among them once it has been used
     cache.clear();
     release_cached_memory(c10::Device(device));
   }
-  release_cached_memory(c10::kCPU);
   release_freed_memory();
 }
 
