@@ -309,9 +309,8 @@ FrameTime Application::frame(const std::function<void()>& before_swap) {
   snap_text_rows(*ImGui::GetDrawData());
   const std::vector<ScreenBox> changed = damage_.update(*ImGui::GetDrawData());
   const double handed = seconds_now();
-  display_->bind();
-  glViewport(0, 0, display_->width(), display_->height());
-  draw_boxes(*ImGui::GetDrawData(), changed, display_->height(), theme::ground);
+  draw_inside(changed);
+  Texture::free_names();
   if (before_swap) before_swap();
   if (const bool exposed = display_->take_exposed(); exposed || !changed.empty()) display_->swap();
   const double end = seconds_now();
@@ -320,6 +319,17 @@ FrameTime Application::frame(const std::function<void()>& before_swap) {
   moved_ = graphics_->take_moving();
   if (moved_) redraw_ = std::max(redraw_, 1);
   return {(handed - begin) * 1e3, (end - begin) * 1e3};
+}
+
+void Application::draw_whole() {
+  const ImVec2 size = ImGui::GetDrawData()->DisplaySize;
+  draw_inside(std::array{ScreenBox{{0, 0}, size}});
+}
+
+void Application::draw_inside(std::span<const ScreenBox> boxes) {
+  display_->bind();
+  glViewport(0, 0, display_->width(), display_->height());
+  draw_boxes(*ImGui::GetDrawData(), boxes, display_->height(), theme::ground);
 }
 
 void Application::draw_frame() {

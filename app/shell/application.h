@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "app/actions/actions.h"
@@ -66,8 +67,8 @@ public:
   Display& display() { return *display_; }
   bool run(std::string_view action) { return run_action(actions_, action, *editor_); }
   Image read_frame(); // the pixels of the last frame
-  // Makes the next frame draw everything, not only what changed.
-  void forget_frame() { damage_.invalidate(); }
+  // Draws all of the last frame again, not only what had changed.
+  void draw_whole();
   // The panel's rectangle in the last frame, in pixels; nullopt if it was not drawn.
   std::optional<std::array<int, 4>> panel_rectangle(std::string_view panel) const { // x, y, width, height
     return panels_->rectangle(panel);
@@ -88,6 +89,7 @@ private:
   void report_status();
   bool focus_map_seen() const; // the Focus panel is in front and its maps are not empty
   void draw_frame();
+  void draw_inside(std::span<const ScreenBox> boxes);
 
   // Dear ImGui's context.
   class Gui {

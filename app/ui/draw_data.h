@@ -39,8 +39,6 @@ public:
   // Returns a few boxes outside of which every pixel equals the previous frame's. Compares draw lists
   // piece by piece but never reads texels: new texels need a new texture.
   std::vector<ScreenBox> update(const ImDrawData& data);
-  // The whole next frame counts as changed.
-  void invalidate() { lists_.clear(); }
 
 private:
   struct List { // a copy of a draw list

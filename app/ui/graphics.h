@@ -21,15 +21,20 @@ namespace hydrascope::app {
 class Texture {
 public:
   Texture() = default;
-  ~Texture();
+  ~Texture(); // its name is in use until the next free_names()
   Texture(Texture&& other) noexcept;
   Texture& operator=(Texture&& other) noexcept;
   static Texture make();
   unsigned int id() const { return id_; }
   ImTextureRef reference() const { return ImTextureRef(static_cast<ImTextureID>(id_)); }
   explicit operator bool() const { return id_ != 0; }
+  // Deletes the names of destroyed textures. Called between frames: OpenGL may give a deleted name to the next
+  // texture, and the damage tracker, which compares names, would take the two for the same.
+  static void free_names();
 
 private:
+  static std::vector<unsigned int>& unused_names();
+
   unsigned int id_ = 0;
 };
 
