@@ -58,7 +58,7 @@ target_link_libraries(hydrascope_engine PRIVATE torchw::cpu PkgConfig::jemalloc 
 target_compile_definitions(hydrascope_engine PRIVATE AT_PER_OPERATOR_HEADERS)
 target_include_directories(hydrascope_engine SYSTEM PRIVATE "${GLOO_INCLUDE}")
 # Without it at::parallel_for does all on one thread, and says nothing.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+if(HYDRASCOPE_OPENMP)
   target_compile_options(hydrascope_engine PRIVATE -fopenmp)
 endif()
 

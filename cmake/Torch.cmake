@@ -2,7 +2,9 @@
 #   torchw::cpu   c10 and torch_cpu, what the engine uses
 #   torchw::cuda  the CUDA half, for the plug-in; exists only where its files are
 # Taken from the user's own LibTorch where Torch_DIR (CMake variable or environment) names one, else from what
-# tools/setup fetched. HYDRASCOPE_TORCH_FOLDERS: where the libraries of these targets lie. find_package(Torch) is not used for a LibTorch built with CUDA: it stops without a toolkit.
+# tools/setup fetched. HYDRASCOPE_TORCH_FOLDERS: where the libraries of these targets lie. HYDRASCOPE_OPENMP: whether
+# the compiler's OpenMP works with it. find_package(Torch) is not used for a LibTorch built with CUDA: it stops without a
+# toolkit.
 
 if(NOT Torch_DIR AND DEFINED ENV{Torch_DIR})
   set(Torch_DIR "$ENV{Torch_DIR}" CACHE PATH "Folder of the user's own TorchConfig.cmake")
@@ -25,6 +27,7 @@ if(NOT EXISTS "${_torch}/lib/libtorch_cpu.so")
   find_package(Torch REQUIRED)
   add_library(torchw::cpu INTERFACE IMPORTED GLOBAL)
   find_package(OpenMP REQUIRED)
+  set(HYDRASCOPE_OPENMP ON)
   set_target_properties(torchw::cpu PROPERTIES
     INTERFACE_LINK_LIBRARIES "torch;OpenMP::OpenMP_CXX" INTERFACE_COMPILE_OPTIONS "${_names_of_templates}")
   message(STATUS "LibTorch: ${Torch_VERSION} through find_package in ${Torch_DIR}")
@@ -43,8 +46,19 @@ set_target_properties(torchw::c10 PROPERTIES
   INTERFACE_INCLUDE_DIRECTORIES
     "${CMAKE_BINARY_DIR}/generated/first;${_torch}/include;${_torch}/include/torch/csrc/api/include"
   INTERFACE_COMPILE_OPTIONS "${_names_of_templates}")
-# at::parallel_for is inline and shares the threads of LibTorch's own OpenMP library.
-file(GLOB _openmp "${_torch}/lib/libgomp*.so*")
+# at::parallel_for is inline: what it compiles to and LibTorch have to share one OpenMP library. With GCC that is
+# LibTorch's own. Clang calls its libomp, which has GCC's functions, too, and is found before LibTorch's.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  file(GLOB _openmp "${_torch}/lib/libgomp*.so*")
+  set(HYDRASCOPE_OPENMP ON)
+else()
+  find_package(OpenMP QUIET COMPONENTS CXX)
+  set(_openmp ${OpenMP_CXX_LIBRARIES})
+  set(HYDRASCOPE_OPENMP ${OpenMP_CXX_FOUND})
+  if(NOT HYDRASCOPE_OPENMP)
+    message(WARNING "No OpenMP for this compiler (Debian: libomp-22-dev): kernels run on one thread")
+  endif()
+endif()
 add_library(torchw::cpu SHARED IMPORTED GLOBAL)
 set_target_properties(torchw::cpu PROPERTIES
   IMPORTED_LOCATION "${_torch}/lib/libtorch_cpu.so"

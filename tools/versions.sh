@@ -17,7 +17,7 @@ is_debian_12() { grep -qs '^VERSION_CODENAME=bookworm$' /etc/os-release; }
 CLANG_FORMAT=clang-format-14
 CLANG_TIDY=clang-tidy-22
 CLANG_FUZZ=clang-22
-APT_CLANG=("$CLANG_FORMAT" "$CLANG_TIDY" "$CLANG_FUZZ" libclang-rt-22-dev)
+APT_CLANG=("$CLANG_FORMAT" "$CLANG_TIDY" "$CLANG_FUZZ" libclang-rt-22-dev libomp-22-dev)
 
 # … and for tools/package and its check.
 APT_PACKAGE=(patchelf bc x11-utils)

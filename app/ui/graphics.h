@@ -28,8 +28,8 @@ public:
   unsigned int id() const { return id_; }
   ImTextureRef reference() const { return ImTextureRef(static_cast<ImTextureID>(id_)); }
   explicit operator bool() const { return id_ != 0; }
-  // Deletes the names of destroyed textures. Called between frames: OpenGL may give a deleted name to the next
-  // texture, and the damage tracker, which compares names, would take the two for the same.
+  // Deletes the names of destroyed textures. Called between frames: OpenGL may give a deleted name to the
+  // next texture, and the damage tracker, which compares names, would take the two for the same.
   static void free_names();
 
 private:

@@ -199,28 +199,27 @@ void add_benchmarks() {
   const auto name = [](const char* kernel, const Processor processor, const std::int64_t tokens) {
     return std::string(kernel) + "/" + name_of(processor) + "/" + std::to_string(tokens);
   };
+  const auto add = [](const std::string& named, const auto&... rest) {
+    // NOLINTNEXTLINE(readability-redundant-string-cstr): Google Benchmark takes strings from 1.8 on
+    benchmark::RegisterBenchmark(named.c_str(), rest...);
+  };
   for (const std::int64_t tokens : {197, 4096, 65536})
     for (const Processor processor : processors()) {
       // Hydra has no products, and so no loops of its own for those of bfloat16.
       if (!has_bfloat16_products(processor))
-        benchmark::RegisterBenchmark(name("hydra-cosine", processor, tokens).c_str(), hydra_cosine, processor,
-                                     tokens, 768);
+        add(name("hydra-cosine", processor, tokens), hydra_cosine, processor, tokens, 768);
       if (tokens == 65536) continue; // beyond every cache: of interest to what only reads and writes
-      benchmark::RegisterBenchmark(name("hedgehog", processor, tokens).c_str(), linear, processor,
-                                   hedgehog_case, tokens);
+      add(name("hedgehog", processor, tokens), linear, processor, hedgehog_case, tokens);
       if (!has_bfloat16_products(processor)) // its products are of floats
-        benchmark::RegisterBenchmark(name("causal-hedgehog", processor, tokens).c_str(), causal_hedgehog,
-                                     processor, tokens);
-      benchmark::RegisterBenchmark(name("flash", processor, tokens).c_str(), softmax, processor, tokens);
+        add(name("causal-hedgehog", processor, tokens), causal_hedgehog, processor, tokens);
+      add(name("flash", processor, tokens), softmax, processor, tokens);
     }
   // Beside their bound, with all data in the second-level cache.
   constexpr std::int64_t cached_tokens = 256;
   for (const Processor processor : processors())
     for (const LinearCase& one : linear_cases) {
-      benchmark::RegisterBenchmark(name(one.name, processor, cached_tokens).c_str(), linear, processor, one,
-                                   cached_tokens);
-      benchmark::RegisterBenchmark((std::string(one.name) + "-products/" + name_of(processor)).c_str(),
-                                   linear_products, processor, one);
+      add(name(one.name, processor, cached_tokens), linear, processor, one, cached_tokens);
+      add(std::string(one.name) + "-products/" + name_of(processor), linear_products, processor, one);
     }
 }
 

@@ -20,10 +20,19 @@ std::int64_t resident_bytes() {
   return 4096 * resident;
 }
 
+// What jemalloc does.
+class ProcessMemory : public testing::Test {
+  void SetUp() override {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "ThreadSanitizer has an allocator of its own";
+#endif
+  }
+};
+
 void take_and_free(const std::int64_t bytes) { at::ones({bytes}, at::kByte); }
 
 // One after the other, and all still there at the end: what a thread has freed is given back when it ends.
-TEST(ProcessMemory, WhatOneThreadFreedTheNextOneTakes) {
+TEST_F(ProcessMemory, WhatOneThreadFreedTheNextOneTakes) {
   constexpr std::int64_t bytes = 192 << 20;
   take_and_free(bytes);
   const std::int64_t before = resident_bytes();
@@ -44,7 +53,7 @@ TEST(ProcessMemory, WhatOneThreadFreedTheNextOneTakes) {
   EXPECT_LT(held, bytes);
 }
 
-TEST(ProcessMemory, SmallBlocksAreCutFromALargeOne) {
+TEST_F(ProcessMemory, SmallBlocksAreCutFromALargeOne) {
   take_and_free(512 << 20);
   const std::int64_t before = resident_bytes();
   std::vector<at::Tensor> blocks;
@@ -52,7 +61,7 @@ TEST(ProcessMemory, SmallBlocksAreCutFromALargeOne) {
   EXPECT_LT(resident_bytes() - before, 50 << 20);
 }
 
-TEST(ProcessMemory, IsGivenBackWhenAsked) {
+TEST_F(ProcessMemory, IsGivenBackWhenAsked) {
   constexpr std::int64_t bytes = 192 << 20;
   take_and_free(bytes);
   const std::int64_t before = resident_bytes();

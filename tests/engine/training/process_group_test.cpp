@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "engine/base/paths.h"
+#include "engine/base/process.h"
 #include "tests/support/checkout.h"
 #include "tests/support/free_port.h"
 
@@ -64,9 +65,12 @@ protected:
   void start(int rank, int size, const std::string& task, int victim = -1) {
     const std::string program = (test::program().parent_path() / "process_group_member").string();
     std::vector<std::string> words{program, task, std::to_string(victim)};
-    std::vector<std::string> variables{"OMP_NUM_THREADS=1", "RANK=" + std::to_string(rank),
-                                       "WORLD_SIZE=" + std::to_string(size), "MASTER_ADDR=127.0.0.1",
-                                       "MASTER_PORT=" + std::to_string(port_)};
+    std::vector<std::string> variables{"OMP_NUM_THREADS=1",
+                                       "RANK=" + std::to_string(rank),
+                                       "WORLD_SIZE=" + std::to_string(size),
+                                       "MASTER_ADDR=127.0.0.1",
+                                       "MASTER_PORT=" + std::to_string(port_),
+                                       "TSAN_OPTIONS=" + environment("TSAN_OPTIONS")};
     const auto pointers = [](std::vector<std::string>& texts) {
       std::vector<char*> list;
       for (std::string& text : texts) list.push_back(text.data());

@@ -13,7 +13,9 @@ public:
   ~OptionalCUDAGuard() { cuda_emulation::current_device() = before_; }
   OptionalCUDAGuard(const OptionalCUDAGuard&) = delete;
   OptionalCUDAGuard& operator=(const OptionalCUDAGuard&) = delete;
-  void set_index(const DeviceIndex index) { cuda_emulation::current_device() = index; }
+  void set_index(const DeviceIndex index) {
+    cuda_emulation::current_device() = index; // NOLINT(bugprone-signed-char-misuse): a number
+  }
 
 private:
   int before_ = cuda_emulation::current_device();
