@@ -310,7 +310,7 @@ FrameTime Application::frame(const std::function<void()>& before_swap) {
   const std::vector<ScreenBox> changed = damage_.update(*ImGui::GetDrawData());
   const double handed = seconds_now();
   draw_inside(changed);
-  Texture::free_names();
+  Texture::delete_unused();
   if (before_swap) before_swap();
   if (const bool exposed = display_->take_exposed(); exposed || !changed.empty()) display_->swap();
   const double end = seconds_now();
@@ -319,6 +319,11 @@ FrameTime Application::frame(const std::function<void()>& before_swap) {
   moved_ = graphics_->take_moving();
   if (moved_) redraw_ = std::max(redraw_, 1);
   return {(handed - begin) * 1e3, (end - begin) * 1e3};
+}
+
+Application::LastTextures::~LastTextures() {
+  Texture::delete_unused();
+  Texture::delete_unused();
 }
 
 void Application::draw_whole() {

@@ -108,6 +108,13 @@ private:
   theme::Theme theme_; // Dear ImGui's context points to it
   Gui gui_;
   std::unique_ptr<Display> display_; // woken by threads
+  // Deletes the textures of all members below while their context exists: the next one has the same names.
+  struct LastTextures {
+    LastTextures() = default;
+    ~LastTextures();
+    LastTextures(const LastTextures&) = delete;
+    LastTextures& operator=(const LastTextures&) = delete;
+  } last_textures_;
   std::unique_ptr<Graphics> graphics_;
   DamageTracker damage_;
   std::unique_ptr<Editor> editor_;

@@ -67,16 +67,16 @@ std::size_t hash_of(const Array& values, const Scale& scale, const Graphics::Pai
 } // namespace
 
 Texture::~Texture() {
-  if (id_ != 0) unused_names().push_back(id_);
+  if (id_ != 0) unused().since.push_back(id_);
 }
-std::vector<unsigned int>& Texture::unused_names() {
-  static std::vector<unsigned int> names;
-  return names;
+Texture::Unused& Texture::unused() {
+  static Unused own;
+  return own;
 }
-void Texture::free_names() {
-  std::vector<unsigned int>& names = unused_names();
-  glDeleteTextures(static_cast<GLsizei>(names.size()), names.data());
-  names.clear();
+void Texture::delete_unused() {
+  Unused& own = unused();
+  glDeleteTextures(static_cast<GLsizei>(own.before.size()), own.before.data());
+  own.before = std::exchange(own.since, {});
 }
 Texture::Texture(Texture&& other) noexcept : id_(std::exchange(other.id_, 0)) {}
 Texture& Texture::operator=(Texture&& other) noexcept {

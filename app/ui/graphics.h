@@ -21,19 +21,23 @@ namespace hydrascope::app {
 class Texture {
 public:
   Texture() = default;
-  ~Texture(); // its name is in use until the next free_names()
+  ~Texture(); // delete_unused() deletes it
   Texture(Texture&& other) noexcept;
   Texture& operator=(Texture&& other) noexcept;
   static Texture make();
   unsigned int id() const { return id_; }
   ImTextureRef reference() const { return ImTextureRef(static_cast<ImTextureID>(id_)); }
   explicit operator bool() const { return id_ != 0; }
-  // Deletes the names of destroyed textures. Called between frames: OpenGL may give a deleted name to the
-  // next texture, and the damage tracker, which compares names, would take the two for the same.
-  static void free_names();
+  // Deletes the OpenGL textures of objects that were destroyed before the previous call; called once a frame.
+  // OpenGL may give a deleted name to the next texture at once, and the damage tracker, which compares the
+  // names in two frames, would take the two for the same.
+  static void delete_unused();
 
 private:
-  static std::vector<unsigned int>& unused_names();
+  struct Unused {
+    std::vector<unsigned int> before, since; // the previous call
+  };
+  static Unused& unused();
 
   unsigned int id_ = 0;
 };

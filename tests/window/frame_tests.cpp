@@ -2,6 +2,7 @@
 // of the same frame gives, pixel by pixel.
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -80,19 +81,36 @@ private:
 // A window with one texture, for a test that changes it.
 struct TextureWindow {
   Texture texture;
+  ImVec2 middle; // of the texture, on the screen
 
   void make(std::uint8_t grey) {
     texture = Texture(); // its name is free for the next
     texture = Graphics::texture_of({.width = 1, .height = 1, .rgba = {grey, grey, grey, 255}});
   }
-  void draw() const {
+  void draw() {
     ImGui::SetNextWindowPos({300, 200});
     ImGui::SetNextWindowSize({200, 200});
     if (ImGui::Begin("Texture", nullptr, ImGuiWindowFlags_NoSavedSettings) && texture)
       ImGui::Image(texture.reference(), {100, 100});
+    middle = {ImGui::GetItemRectMin().x + 50, ImGui::GetItemRectMin().y + 50};
     ImGui::End();
   }
 };
+
+// On the screen; brings the window to the front.
+std::uint8_t grey_at_the_middle(ImGuiTestContext* context) {
+  context->WindowFocus("//Texture");
+  settle(context);
+  std::uint8_t grey = 0;
+  between_frames(context, [&] {
+    const Image image = application().read_frame();
+    const ImVec2 middle = context->GetVars<TextureWindow>().middle;
+    const auto pixel = static_cast<std::size_t>(middle.y) * static_cast<std::size_t>(image.width) +
+                       static_cast<std::size_t>(middle.x);
+    grey = image.rgb.at(3 * pixel);
+  });
+  return grey;
+}
 
 } // namespace
 
@@ -130,12 +148,16 @@ void register_frame_tests(ImGuiTestEngine* engine) {
   test->TestFunc = [](ImGuiTestContext* context) {
     auto& window = context->GetVars<TextureWindow>();
     start_over(context);
-    const ReusedNames reused;
+    std::optional<ReusedNames> reused;
+    between_frames(context, [&] { reused.emplace(); });
     for (const std::uint8_t grey : {std::uint8_t{40}, std::uint8_t{200}, std::uint8_t{90}}) {
       between_frames(context, [&] { window.make(grey); });
       check_whole(context, fmt::format("a texture of grey {}", grey));
+      IM_CHECK_EQ(grey_at_the_middle(context), grey);
     }
     between_frames(context, [&] { window.texture = Texture(); });
+    context->Yield(2); // until its name is unused
+    between_frames(context, [&] { reused.reset(); });
   };
 }
 
