@@ -47,7 +47,8 @@ set_target_properties(torchw::c10 PROPERTIES
     "${CMAKE_BINARY_DIR}/generated/first;${_torch}/include;${_torch}/include/torch/csrc/api/include"
   INTERFACE_COMPILE_OPTIONS "${_names_of_templates}")
 # at::parallel_for is inline: what it compiles to and LibTorch have to share one OpenMP library. With GCC that is
-# LibTorch's own. Clang calls its libomp, which has GCC's functions, too, and is found before LibTorch's.
+# LibTorch's own. Clang compiles to calls of libomp, which exports libgomp's functions, too; as programs link it directly,
+# LibTorch's calls go to it as well.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   file(GLOB _openmp "${_torch}/lib/libgomp*.so*")
   set(HYDRASCOPE_OPENMP ON)
@@ -56,7 +57,7 @@ else()
   set(_openmp ${OpenMP_CXX_LIBRARIES})
   set(HYDRASCOPE_OPENMP ${OpenMP_CXX_FOUND})
   if(NOT HYDRASCOPE_OPENMP)
-    message(WARNING "No OpenMP for this compiler (Debian: libomp-22-dev): kernels run on one thread")
+    message(WARNING "No OpenMP for this compiler (Debian: libomp-VERSION-dev): kernels run on one thread")
   endif()
 endif()
 add_library(torchw::cpu SHARED IMPORTED GLOBAL)

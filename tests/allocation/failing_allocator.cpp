@@ -29,7 +29,8 @@ bool has_name(const void* const code, const std::string_view part) {
 // it allocates for its descriptions of operations (tensors are libc10's), JSON values allocate in their
 // destructors, the C++ library's directory iterator in a function that may not throw.
 bool is_fatal_elsewhere(const void* const caller) {
-  if (has_name(caller, "libtorch_cpu") || has_name(caller, "libgomp")) return true;
+  if (has_name(caller, "libtorch_cpu") || has_name(caller, "libgomp") || has_name(caller, "libomp"))
+    return true;
   std::array<void*, 16> frames{};
   const int count = backtrace(frames.data(), static_cast<int>(frames.size()));
   return std::any_of(frames.begin(), frames.begin() + count, [](const void* frame) {
