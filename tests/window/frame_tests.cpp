@@ -1,6 +1,7 @@
 // Frames are drawn where they changed only: what stands on the screen after many changes is what drawing all
 // of the same frame gives, pixel by pixel.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include "app/document/edits.h"
 #include "app/ui/graphics.h"
 #include "tests/window/harness.h"
+#include "tests/window/screenshot.h"
 
 namespace hydrascope::app::window_tests {
 
@@ -103,11 +105,9 @@ std::uint8_t grey_at_the_middle(ImGuiTestContext* context) {
   settle(context);
   std::uint8_t grey = 0;
   between_frames(context, [&] {
-    const Image image = application().read_frame();
     const ImVec2 middle = context->GetVars<TextureWindow>().middle;
-    const auto pixel = static_cast<std::size_t>(middle.y) * static_cast<std::size_t>(image.width) +
-                       static_cast<std::size_t>(middle.x);
-    grey = image.rgb.at(3 * pixel);
+    const std::array pixel{static_cast<int>(middle.x), static_cast<int>(middle.y), 1, 1};
+    grey = cut_out(application().read_frame(), pixel).rgb.at(0);
   });
   return grey;
 }
