@@ -24,10 +24,18 @@ inline std::atomic<int>& background_jobs_at_work() {
   return count;
 }
 
+// What take() returns.
+template <typename Result>
+struct JobUpdate {
+  std::vector<Result> results; // since the last call
+  bool done = false;           // nothing follows
+  std::string problem; // if done: the message of the exception that ended the work; empty if there was none
+};
+
 template <typename Result>
 class BackgroundJob {
 public:
-  // Runs on the thread until it returns or throws. Exceptions other than Cancelled become take_problem().
+  // Runs on the thread until it returns or throws. Exceptions other than Cancelled become JobUpdate::problem.
   using Work = std::function<void(BackgroundJob& job, const std::stop_token& stop)>;
 
   // Starts the thread. `wake`, if not empty, is called from it at the end of the work. `paused`: until the
@@ -36,10 +44,14 @@ public:
       : wake_(std::move(wake)), paused_(paused) {
     ++background_jobs_at_work();
     thread_ = std::jthread([this, work = std::move(work)](const std::stop_token& stop) mutable {
-      run(work, stop);
+      std::string problem = run(work, stop);
       work = {}; // what it holds is freed now, not when the owner looks
       --background_jobs_at_work();
-      done_ = true;
+      {
+        const std::scoped_lock lock(mutex_);
+        problem_ = std::move(problem);
+        done_ = true;
+      }
       if (wake_ && !retired_) wake_();
     });
   }
@@ -58,15 +70,11 @@ public:
     const std::scoped_lock lock(mutex_);
     return waits_ && paused_;
   }
-  std::vector<Result> take() { // the results since the last call
+  JobUpdate<Result> take() {
     const std::scoped_lock lock(mutex_);
-    return std::exchange(results_, {});
+    return {std::exchange(results_, {}), done_, problem_};
   }
-  std::string take_problem() { // the message of the exception that ended the work; empty if there was none
-    const std::scoped_lock lock(mutex_);
-    return std::exchange(problem_, {});
-  }
-  bool done() const { return done_; } // check before take(): otherwise the last results may be missed
+  bool done() const { return done_; }
   void stop() { thread_.request_stop(); }
   // Stops it. Its end does not wake the frame loop, since nothing of it is shown.
   void retire() {
@@ -94,14 +102,15 @@ public:
   }
 
 private:
-  void run(const Work& work, const std::stop_token& stop) {
+  // The message of the exception that ended the work; empty if there was none.
+  std::string run(const Work& work, const std::stop_token& stop) {
     try {
       work(*this, stop);
     } catch (const Cancelled&) { // NOLINT(bugprone-empty-catch): stopped on request
     } catch (const std::exception& error) {
-      const std::scoped_lock lock(mutex_);
-      problem_ = error.what();
+      return error.what();
     }
+    return {};
   }
 
   std::function<void()> wake_;

@@ -119,19 +119,18 @@ bool FolderCheck::update(Editor& editor, bool interactive_run) {
   BackgroundJob<CheckedPicture>* const job = jobs_.job();
   if (job == nullptr) return false;
   job->pause(interactive_run);
-  const bool done = job->done();
-  const auto found = job->take();
+  const auto [found, done, problem] = job->take();
   for (const auto& [file, check] : found) {
     checks.found[file] = check;
     checks.wrong += check.verdict == PictureCheck::Verdict::wrong ? 1 : 0;
     checks.right += check.verdict == PictureCheck::Verdict::right ? 1 : 0;
   }
-  if (const std::string problem = job->take_problem(); !problem.empty()) editor.say(Severity::error, problem);
+  if (!problem.empty()) editor.say(Severity::error, problem);
   if (done) {
     checks.running = false;
     checks.total = checks.found.size();
     jobs_.finish();
-    if (checks.right + checks.wrong == 0)
+    if (problem.empty() && checks.right + checks.wrong == 0)
       editor.say(Severity::note, "wrong first: no sub-folder is named like a class of the model");
   }
   return done || !found.empty();
@@ -173,12 +172,11 @@ bool FolderMeasure::update(Editor& editor, bool interactive_run) {
   BackgroundJob<PictureMeasures>* const job = jobs_.job();
   if (job == nullptr) return false;
   job->pause(interactive_run);
-  const bool done = job->done();
-  std::vector<PictureMeasures> found = job->take();
+  auto [found, done, problem] = job->take();
   FolderMeasures& measures = editor.folder;
   for (PictureMeasures& each : found) measures.pictures.push_back(std::move(each));
   if (!found.empty()) ++measures.edition;
-  if (const std::string problem = job->take_problem(); !problem.empty()) editor.say(Severity::error, problem);
+  if (!problem.empty()) editor.say(Severity::error, problem);
   if (done) {
     measures.running = false;
     jobs_.finish();

@@ -16,15 +16,15 @@ void MapChecks::start(const Editor& editor, const CheckMap& command) {
 bool MapChecks::update(Editor& editor) {
   BackgroundJob<CheckedMap>* const job = jobs_.job();
   if (job == nullptr || !job->done()) return false;
-  const std::vector<CheckedMap> found = job->take();
+  const JobUpdate<CheckedMap> last = job->take();
   MapReport report{.number = editor.map_report.number + 1,
                    .place = place_,
                    .source = {command_.name, command_.text},
                    .result = {}};
-  if (found.empty())
-    report.result.problem = MapProblem{0, job->take_problem()};
+  if (last.results.empty())
+    report.result.problem = MapProblem{0, last.problem};
   else
-    report.result = found.back();
+    report.result = last.results.back();
   jobs_.finish();
   const bool fits = !report.result.problem && place_ == map_place(editor.document());
   if (command_.apply && fits) set_map(editor, report.result.kernel, command_.everywhere, command_.gesture);

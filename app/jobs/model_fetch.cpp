@@ -32,8 +32,7 @@ void ModelFetch::cancel() { jobs_.retire(); }
 void ModelFetch::update(Editor& editor) {
   BackgroundJob<Update>* const job = jobs_.job();
   if (job == nullptr) return;
-  const bool done = job->done(); // before take()
-  const std::vector<Update> updates = job->take();
+  const auto [updates, done, problem] = job->take();
   std::optional<FetchedModel> model;
   for (const Update& each : updates) {
     if (each.model) {
@@ -45,7 +44,7 @@ void ModelFetch::update(Editor& editor) {
   }
   constexpr double window = 3; // seconds
   while (samples_.size() > 1 && editor.clock() - samples_.front().seconds > window) samples_.pop_front();
-  problem_ = job->take_problem();
+  problem_ = problem;
   if (done) jobs_.finish();
   if (model && open_path(editor, model->folder)) editor.emit(HideOverlay{Overlay::get_model});
 }

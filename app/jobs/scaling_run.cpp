@@ -95,8 +95,7 @@ bool ScalingRun::update(Editor& editor, bool interactive_run) {
   if (job == nullptr) return false;
   ScalingCurves& curves = editor.scaling;
   job->pause(interactive_run);
-  const bool done = job->done();
-  std::vector<ScalingResult> found = job->take();
+  auto [found, done, problem] = job->take();
   const bool changed = !found.empty();
   for (ScalingResult& result : found) {
     if (const auto* const limits = std::get_if<MachineLimits>(&result)) {
@@ -106,7 +105,7 @@ bool ScalingRun::update(Editor& editor, bool interactive_run) {
     curves.points.push_back(std::get<ScalingPoint>(std::move(result)));
     curves.progress += 1 / static_cast<double>(std::max<std::size_t>(1, total_));
   }
-  if (const std::string problem = job->take_problem(); !problem.empty()) editor.say(Severity::error, problem);
+  if (!problem.empty()) editor.say(Severity::error, problem);
   if (done) {
     curves.running = false;
     jobs_.finish();

@@ -224,23 +224,17 @@ void TrainingJob::toggle_pause(Editor& editor) {
 bool TrainingJob::update(Editor& editor, bool interactive_run) {
   if (!job_) return false;
   TrainingReport& report = editor.training;
-  bool changed = false;
   if (editor.document().scene_of(report.input).model_folder != model_folder_)
     stop(editor, "another model was opened");
   const bool hold = report.paused || interactive_run;
   job_->pause(hold);
-  const bool done = job_->done(); // before take()
-  for (Update& update : job_->take()) {
-    take(editor, std::move(update));
-    changed = true;
-  }
-  const bool waits = job_->waiting();
-  changed |= waits != report.waiting;
+  auto [updates, done, problem] = job_->take();
+  for (Update& update : updates) take(editor, std::move(update));
+  const bool waits = job_->waiting(), changed = !updates.empty() || waits != report.waiting;
   report.waiting = waits;
   if (!done) return changed;
-  const std::string problem = without_dashes(job_->take_problem());
   job_.reset();
-  end(editor, problem);
+  end(editor, without_dashes(problem));
   return true;
 }
 

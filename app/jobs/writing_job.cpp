@@ -260,7 +260,9 @@ void take_step(Writing& writing, WritingStep step) {
 void WritingJob::stop(Editor& editor) {
   Job* const job = jobs_.job();
   if (job != nullptr && editor.writing.start == start_) {
-    for (WritingStep& step : job->take()) take_step(editor.writing, std::move(step));
+    auto [steps, done, problem] = job->take();
+    for (WritingStep& step : steps) take_step(editor.writing, std::move(step));
+    if (!problem.empty()) editor.say(Severity::error, problem);
     editor.writing.running = false;
   }
   jobs_.retire();
@@ -275,11 +277,10 @@ bool WritingJob::update(Editor& editor, const bool interactive_run) {
     return true;
   }
   job->pause(interactive_run);
-  const bool done = job->done();
-  std::vector<WritingStep> steps = job->take();
+  auto [steps, done, problem] = job->take();
   const bool changed = !steps.empty();
   for (WritingStep& step : steps) take_step(editor.writing, std::move(step));
-  if (const std::string problem = job->take_problem(); !problem.empty()) editor.say(Severity::error, problem);
+  if (!problem.empty()) editor.say(Severity::error, problem);
   if (done) {
     editor.writing.running = false;
     jobs_.finish();

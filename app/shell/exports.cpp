@@ -27,11 +27,11 @@ void Exports::start(double now) {
 }
 
 void Exports::finish(Editor& editor) {
-  const std::string problem = job_->take_problem();
-  if (!problem.empty()) {
-    editor.say(Severity::error, problem);
+  const JobUpdate<std::filesystem::path> last = job_->take();
+  if (!last.problem.empty()) {
+    editor.say(Severity::error, last.problem);
   } else {
-    const bool written = !job_->take().empty();
+    const bool written = !last.results.empty();
     if (written) ++written_;
     editor.say(Severity::note, (written ? "Written: " : "Not written: ") + file_.string());
   }
@@ -142,8 +142,8 @@ void EverythingExport::write(Editor& editor) {
 }
 
 void EverythingExport::finish(Editor& editor) {
-  const std::vector<std::size_t> figures = job_->take();
-  error_ = job_->take_problem();
+  const auto [figures, done, problem] = job_->take();
+  error_ = problem;
   job_.reset();
   if (!error_.empty()) {
     editor.say(Severity::error, error_);

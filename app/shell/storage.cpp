@@ -87,7 +87,7 @@ void SessionStore::start(Session session, fs::path file, bool copy) {
 
 void SessionStore::finish(Editor& editor) {
   job_->wait();
-  const std::string problem = job_->take_problem();
+  const std::string problem = job_->take().problem;
   job_.reset();
   if (written_.copy) {
     if (!problem.empty() && problem != copy_problem_)

@@ -23,22 +23,36 @@ TEST(BackgroundJob, HandsOverEverythingInItsOrder) {
       },
       [&] { ended.release(); });
   std::vector<int> taken;
-  while (!job.done()) {
+  for (bool done = false; !done;) {
     job.pause(true);
     const bool waits = job.waiting();
-    for (const int found : job.take()) taken.push_back(found);
+    const JobUpdate<int> update = job.take();
+    taken.insert(taken.end(), update.results.begin(), update.results.end());
+    done = update.done;
     if (waits) {
       EXPECT_TRUE(job.paused());
-      EXPECT_TRUE(job.take().empty()) << "it does not go on while it is paused";
+      EXPECT_TRUE(job.take().results.empty()) << "it does not go on while it is paused";
     }
     job.pause(false);
   }
   ended.acquire();
-  for (const int found : job.take()) taken.push_back(found);
   std::vector<int> expected(count);
   std::iota(expected.begin(), expected.end(), 0);
   EXPECT_EQ(taken, expected);
-  EXPECT_EQ(job.take_problem(), "");
+  EXPECT_TRUE(job.take().results.empty());
+  EXPECT_EQ(job.take().problem, "");
+}
+
+// What asks in each frame sees the problem with the end of the work, neither before nor never.
+TEST(BackgroundJob, ItsProblemComesWithItsEnd) {
+  for (int round = 0; round < 200; ++round) {
+    BackgroundJob<int> job([](auto&, const auto&) { throw std::runtime_error("no disk"); }, {});
+    JobUpdate<int> update;
+    while (!update.done) {
+      update = job.take();
+      EXPECT_EQ(update.problem, update.done ? "no disk" : "");
+    }
+  }
 }
 
 TEST(BackgroundJob, TellsWhatEndedItAndNotThatItWasCancelled) {
@@ -47,7 +61,7 @@ TEST(BackgroundJob, TellsWhatEndedItAndNotThatItWasCancelled) {
     BackgroundJob<int> job(work, [&] { ended.release(); });
     ended.acquire();
     EXPECT_TRUE(job.done());
-    return job.take_problem();
+    return job.take().problem;
   };
   EXPECT_EQ(problem_of([](auto&, const auto&) { throw std::runtime_error("no disk"); }), "no disk");
   EXPECT_EQ(problem_of([](auto&, const auto&) { throw Cancelled(); }), "");

@@ -85,13 +85,13 @@ Thumbnails::Thumbnail& Thumbnails::get(const std::filesystem::path& file) {
 bool Thumbnails::collect() {
   ++frame_;
   if (BackgroundJob<Made>* job = job_.job()) {
-    const bool done = job->done();
-    for (Made& made : job->take()) {
+    JobUpdate<Made> update = job->take();
+    for (Made& made : update.results) {
       Thumbnail& thumbnail = known_[made.file];
       thumbnail.picture = std::move(made.picture);
       thumbnail.problem = std::move(made.problem);
     }
-    if (done) job_.finish();
+    if (update.done) job_.finish();
   }
   if (job_.job() != nullptr) return true;
   if (missing_.empty()) {
