@@ -30,8 +30,8 @@ PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& fol
   prepared.model = applied.model;
   prepared.image_size = applied.adapter_image_size().value_or(prepared.model->info().image_size);
   prepared.base = prepared.model_hash = base->hash();
+  prepared.adapters = applied.adapters;
   for (const AppliedAdapter& adapter : applied.adapters) {
-    prepared.adapters.push_back(adapter.info);
     // Later adapters do not build on trained maps.
     if (adapter.info.role != "maps") prepared.base = adapter.info.hash;
     if (!adapter.info.classes.empty()) prepared.classes = adapter.info.classes;
@@ -59,13 +59,13 @@ std::string base_without_replaced(const PreparedModel& prepared, const std::stri
                                   const NamedTensors& stored) {
   std::string base = prepared.base;
   for (auto adapter = prepared.adapters.rbegin(); adapter != prepared.adapters.rend(); ++adapter) {
-    if (adapter->hash != base) continue; // maps
-    if (adapter->role != role) break;
-    const SafetensorsFile file = SafetensorsFile::open(adapter->path);
+    if (adapter->info.hash != base) continue; // maps
+    if (adapter->info.role != role) break;
+    const SafetensorsFile file = SafetensorsFile::open(adapter->info.path);
     if (!std::ranges::all_of(file.tensors(),
                              [&](const auto& one) { return stored.contains(updated_name(one.first)); }))
       break;
-    base = adapter->base;
+    base = adapter->info.base;
   }
   return base;
 }

@@ -16,9 +16,9 @@ namespace hydrascope::training {
 
 struct PreparedModel {
   std::shared_ptr<const Model> model;
-  std::vector<AdapterInfo> adapters; // applied, in order
-  std::string model_hash;            // of the base weights
-  std::string base;                  // hash of the last adapter, or of the model's weights if there is none
+  std::vector<AppliedAdapter> adapters; // in order
+  std::string model_hash;               // of the base weights
+  std::string base; // hash of the last adapter, or of the model's weights if there is none
   Schedule schedule;
   std::vector<AdapterInfo::Class> classes; // of the classifier; empty without one; ids only from adapters
   int image_size = 0;                      // that its adapters were trained at, else the model's own

@@ -155,8 +155,8 @@ private:
   // before the trained ones are the same.
   RunnableModel make_teacher(ModelStore& models) const {
     AdapterChoice with_softmax{.automatic = false, .files = {}};
-    for (const AdapterInfo& adapter : prepared_.adapters)
-      if (adapter.role == "tail") with_softmax.files.push_back(adapter.path);
+    for (const AppliedAdapter& adapter : prepared_.adapters)
+      if (adapter.info.role == "tail") with_softmax.files.push_back(adapter.info.path);
     const PreparedModel softmax =
         prepare_model(models, settings_.model_folder, with_softmax, ScheduleText{"sdpa"}, placement_, true);
     if (data_->plan().new_head || !softmax.model->info().has_classifier)

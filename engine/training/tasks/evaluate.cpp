@@ -144,7 +144,7 @@ EvaluateOutcome Evaluation::outcome() const {
     outcome.f1_of = two ? fmt::format("class 1 ({})", prepared_.classes[1].label) : std::string("macro");
   }
   outcome.model_hash = prepared_.model_hash;
-  outcome.adapters = prepared_.adapters;
+  for (const AppliedAdapter& adapter : prepared_.adapters) outcome.adapters.push_back(adapter.info);
   outcome.notes = notes_;
   return outcome;
 }

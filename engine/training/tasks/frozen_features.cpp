@@ -67,7 +67,14 @@ namespace {
 using nlohmann::json;
 
 // Increased when the cached values change their meaning.
-constexpr const char* cache_version = "features 2";
+constexpr const char* cache_version = "features 3";
+
+// Whether an adapter changes what enters this layer. Its metadata list the layers that it trained, but not
+// the embeddings.
+bool changes_input_of(const int layer, const AdapterParts& parts) {
+  return parts.embeddings || (!parts.layers.empty() && *parts.layers.begin() < layer) ||
+         (!parts.maps.empty() && parts.maps.begin()->first < layer);
+}
 
 // Everything that hidden.layer of these pictures depends on.
 std::string cache_key(const PreparedModel& prepared, const ImageFolder& pictures,
@@ -84,13 +91,12 @@ std::string cache_key(const PreparedModel& prepared, const ImageFolder& pictures
     key["augmentation"] = {request.seed, request.augmentation.smallest_crop,
                            request.augmentation.color_jitter, request.augmentation.flip};
   key["model"] = prepared.model->hash();
-  // An adapter of later layers does not change these features.
-  for (const auto& adapter : prepared.adapters)
-    for (const auto& one : adapter.layers)
-      if (one.layer < layer) {
-        key["adapters"].push_back(adapter.hash);
-        break;
-      }
+  // What the weights alone do not say: activations, norms, and how pictures are prepared.
+  for (const char* const name : {"config.json", "preprocessor_config.json"})
+    if (const auto file = prepared.model->info().folder / name; std::filesystem::exists(file))
+      key[name] = sha256_of_file(file);
+  for (const AppliedAdapter& adapter : prepared.adapters)
+    if (changes_input_of(layer, adapter.parts)) key["adapters"].push_back(adapter.info.hash);
   for (int i = 0; i < layer; ++i)
     key["kernels"].push_back(prepared.schedule.layers[static_cast<std::size_t>(i)].text());
   for (const auto& picture : pictures.images)

@@ -100,6 +100,37 @@ TEST_F(FeatureCache, IsMadeAgainWhenAPictureChanges) {
   EXPECT_GT(computed, 0);
 }
 
+TEST_F(FeatureCache, IsMadeAgainWhenPicturesArePreparedInAnotherWay) {
+  int computed = 0;
+  const at::Tensor before = features_of(request, 1, 1, &computed).hidden.clone();
+  std::ofstream(request.settings.model_folder / "preprocessor_config.json") << R"({
+    "image_processor_type": "BitImageProcessor", "do_resize": true, "size": {"shortest_edge": 36}, "do_center_crop": true,
+    "crop_size": {"height": 28, "width": 28}, "resample": 3, "do_rescale": true,
+    "rescale_factor": 0.00392156862745098, "do_normalize": true,
+    "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]})";
+  computed = 0;
+  EXPECT_FALSE(features_of(request, 1, 1, &computed).hidden.equal(before));
+  EXPECT_GT(computed, 0);
+}
+
+// Its metadata name the layers alone.
+TEST_F(FeatureCache, IsMadeAgainForAnAdapterThatTrainedTheEmbeddings) {
+  int computed = 0;
+  const at::Tensor of_base = features_of(request, 1, 1, &computed).hidden.clone();
+  const auto after_training = [&](const bool embeddings) {
+    FinetuneRequest tuning = request;
+    tuning.settings.epochs = 1;
+    tuning.trained->embeddings = embeddings;
+    tuning.settings.adapters.files = {finetune(tuning).adapter.path};
+    computed = 0;
+    return features_of(tuning, 1, 1, &computed).hidden.clone();
+  };
+  EXPECT_TRUE(after_training(false).equal(of_base));
+  EXPECT_EQ(computed, 0) << "layer 1 and the classifier do not change what enters layer 1";
+  EXPECT_FALSE(after_training(true).equal(of_base));
+  EXPECT_GT(computed, 0);
+}
+
 TEST_F(FeatureCache, IsFilledBySeveralAtOnce) {
   int alone = 0;
   const at::Tensor reference = made_and_removed(&alone);
