@@ -84,6 +84,13 @@ std::string invalid_utf8_text(const std::string_view text, const std::size_t at)
   return fmt::format("byte {} (0x{:02x}) is not UTF-8", at + 1, static_cast<unsigned char>(text[at]));
 }
 
+std::string invalid_utf8_line_text(const std::string_view text, const std::size_t at) {
+  const std::string_view before = text.substr(0, at);
+  const std::size_t begin = before.rfind('\n') + 1; // 0 in the first line: npos + 1
+  return fmt::format("line {}: {}", std::ranges::count(before, '\n') + 1,
+                     invalid_utf8_text(text.substr(begin), at - begin));
+}
+
 void append_code_point(std::string& text, char32_t point) {
   if (point < 0x80) {
     text += static_cast<char>(point);

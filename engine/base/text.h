@@ -38,6 +38,8 @@ CodePoint code_point_at(std::string_view text, std::size_t at);
 std::optional<std::size_t> first_invalid_utf8(std::string_view text);
 // "byte 5 (0xe9) is not UTF-8", counted from 1.
 std::string invalid_utf8_text(std::string_view text, std::size_t at);
+// The same with the line, "line 3: byte 5 (0xe9) is not UTF-8"; the byte is counted within it.
+std::string invalid_utf8_line_text(std::string_view text, std::size_t at);
 // Appends the code point to `text` as UTF-8.
 void append_code_point(std::string& text, char32_t point);
 

@@ -204,6 +204,8 @@ TokenIds running_text(const Model& model, const std::filesystem::path& file, con
   for (std::int64_t count = 0; count < characters && end < text.size(); ++count)
     end += code_point_at(text, end).length;
   if (characters > 0) text.resize(end);
+  if (const auto invalid = first_invalid_utf8(text))
+    throw Error(file.string(), invalid_utf8_line_text(text, *invalid), "save the file as UTF-8");
   return model.text_ids(text);
 }
 

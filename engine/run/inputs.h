@@ -80,7 +80,8 @@ std::vector<TokenIds> token_ids_of(const std::vector<ModelInput>& texts);
 std::vector<TokenIds> joined_texts(const std::vector<TokenIds>& texts, std::int64_t length);
 
 // A decoder's tokens of a whole file, read as one text with its line ends; the first `characters` of it (0:
-// all). Throws Error (missing file), UsageError (a model that reads no running text), as Model::text_ids().
+// all). Throws Error (missing file; what is not UTF-8, with line and byte), UsageError (a model that reads no
+// running text), as Model::text_ids().
 TokenIds running_text(const Model& model, const std::filesystem::path& file, std::int64_t characters = 0);
 
 // Pieces of `length` tokens, the last one shorter where it does not divide.

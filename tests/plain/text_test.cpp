@@ -43,5 +43,10 @@ TEST(FirstInvalidUtf8, IsThePositionOfTheByte) {
   EXPECT_EQ(invalid_utf8_text("caf\xe9", 3), "byte 4 (0xe9) is not UTF-8");
 }
 
+TEST(FirstInvalidUtf8, IsNamedWithItsLine) {
+  EXPECT_EQ(invalid_utf8_line_text("caf\xe9", 3), "line 1: byte 4 (0xe9) is not UTF-8");
+  EXPECT_EQ(invalid_utf8_line_text("one\n\ncaf\xe9\n", 8), "line 3: byte 4 (0xe9) is not UTF-8");
+}
+
 } // namespace
 } // namespace hydrascope

@@ -281,6 +281,17 @@ TEST(NextTokens, RefuseWhatMakesNoSense) {
   EXPECT_THAT([&] { finetune(bert); }, ThrowsMessage<UsageError>(HasSubstr("--objective")));
 }
 
+// Bytes became U+FFFD in silence.
+TEST(NextTokens, RefuseATextThatIsNotUtf8) {
+  const ToyFolder folder;
+  const FinetuneRequest request = toy_next_tokens(folder);
+  std::ofstream(request.data.front(), std::ios::app) << "the line\nof a caf\xe9.\n";
+  EXPECT_THAT([&] { finetune(request); },
+              ThrowsMessage<Error>(HasSubstr("line 62: byte 9 (0xe9) is not UTF-8")));
+  const auto model = load_model(request.settings.model_folder);
+  EXPECT_FALSE(running_text(*model, request.data.front(), 40).empty()) << "what is before it is read";
+}
+
 TEST(NextTokens, InBfloat16AreTheSameWithinItsPrecision) {
   const ToyFolder folder;
   FinetuneRequest request = toy_next_tokens(folder);
