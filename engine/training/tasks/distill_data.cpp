@@ -69,10 +69,12 @@ private:
 
   // Pieces of the joined text, of the requested length or of lengths drawn uniformly on a logarithmic scale.
   static std::vector<TokenIds> chunks(const std::vector<TokenIds>& texts, const DistillRequest& request) {
-    if (texts.empty() || request.chunk.least == 0 || request.chunk.least == request.chunk.most)
+    if (request.chunk.least == 0 || request.chunk.least == request.chunk.most)
       return joined_texts(texts, request.chunk.most);
-    const TokenIds all = joined_texts(texts, 0).front();
     std::vector<TokenIds> pieces;
+    const std::vector<TokenIds> joined = joined_texts(texts, 0);
+    if (joined.empty()) return pieces; // no text has a token
+    const TokenIds& all = joined.front();
     for (std::size_t begin = 1; begin + 1 < all.size();) {
       const double draw = unit(mix({request.settings.execution.seed, 6, begin}));
       const auto length = static_cast<std::size_t>(drawn_length(request.chunk, draw)) - 2;

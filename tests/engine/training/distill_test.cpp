@@ -338,5 +338,18 @@ TEST(DistillData, ChunksHaveTheLengthAskedFor) {
   EXPECT_EQ(batch.token_ids[0][0].item<std::int64_t>(), batch.token_ids[1][0].item<std::int64_t>());
 }
 
+// Tokenizers remove control characters: nothing is left but the ends of a text.
+TEST(DistillData, TextsWithoutATokenAreRefused) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  std::ofstream(folder / "lines.txt") << "\x01\x02\n\x01\n\x02\n";
+  const auto prepared = training::prepare_model(*make_model_store(), request.settings.model_folder,
+                                                request.settings.adapters, {}, {}, true);
+  for (const int least : {0, 8}) {
+    request.chunk = {least, 16};
+    EXPECT_THROW(training::make_distill_data(prepared, request), UsageError) << least;
+  }
+}
+
 } // namespace
 } // namespace hydrascope
