@@ -233,11 +233,14 @@ private:
     return pictures_.images[static_cast<std::size_t>(i)];
   }
 
-  // The pixels of all copies of a picture; nullopt, with a note, if it cannot be read.
+  // The pixels of all copies of a picture; nullopt, with a note, if its bytes are no picture. Throws Error if
+  // they cannot be read, which another time they may: the cache would leave the picture out for ever.
   std::optional<ModelInput> read(FeatureFile::Piece& piece, const std::int64_t i,
                                  const std::int64_t filled) const {
+    const std::string file = picture(i).file.string(), bytes = read_text_file(file);
     try {
-      const Image image = load_image(picture(i).file);
+      const Image image =
+          decode_image({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, file);
       std::vector<at::Tensor> pixels;
       ModelInput input;
       for (int copy = 0; copy < request_.copies; ++copy) {

@@ -53,14 +53,15 @@ struct FeatureRequest {
 
 struct Features {
   at::Tensor hidden; // (pictures × copies, N, D) float16, mapped; copy c of picture i is row i · copies + c
-  std::vector<bool> usable; // per picture: false for those that could not be read
+  std::vector<bool> usable; // per picture: false for those that could not be decoded
   TokenLayout layout;
   std::vector<std::string> notes; // one per picture that was skipped
   bool complete = true;           // false if stopped
 };
 
 // Computes the features that are not cached, starting from cached features of an earlier layer if they are
-// valid for this schedule and these adapters. Throws Error (disk full, no picture can be read).
+// valid for this schedule and these adapters. Throws Error (disk full, a file cannot be read, no picture can
+// be decoded); what was stored until then stays.
 Features cached_features(const PreparedModel& prepared, const ImageFolder& pictures,
                          const FeatureRequest& request, const TrainingObserver& observer,
                          const std::stop_token& stop);

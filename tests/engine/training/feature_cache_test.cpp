@@ -14,6 +14,7 @@
 #include <ATen/ops/allclose.h>
 #include <gtest/gtest.h>
 
+#include "engine/base/error.h"
 #include "engine/base/image.h"
 #include "engine/models/transformer/model.h"
 #include "engine/run/model_store.h"
@@ -168,7 +169,21 @@ TEST_F(FeatureCache, GoesOnWhereItWasStopped) {
   EXPECT_EQ(after, alone - 2); // the first piece's two batches were kept
 }
 
-TEST_F(FeatureCache, SkipsWhatCannotBeRead) {
+// A file that is missing stands for one that may not be opened, which root may.
+TEST_F(FeatureCache, DoesNotSkipForEverWhatCannotBeOpenedOnce) {
+  const auto last = request.data.front() / "red" / "9.ppm", away = folder / "away.ppm";
+  const auto take_away = [&](const TrainingProgress&) {
+    if (std::filesystem::exists(last)) std::filesystem::rename(last, away);
+  };
+  EXPECT_THROW(features_of(request, 1, 1, take_away), Error);
+  std::filesystem::rename(away, last);
+  int computed = 0;
+  const auto features = features_of(request, 1, 1, &computed);
+  EXPECT_EQ(std::ranges::count(features.usable, true), 36);
+  EXPECT_LT(computed, 5) << "the pieces before it were kept";
+}
+
+TEST_F(FeatureCache, SkipsWhatCannotBeDecoded) {
   int computed = 0;
   const at::Tensor all = features_of(request, 1, 1, &computed).hidden.clone();
   std::ofstream(request.data.front() / "red" / "0.ppm") << "not a picture";
