@@ -34,6 +34,11 @@ NamedTensors copy_of(const NamedTensors& tensors) {
   return copy;
 }
 
+// A number that is not finite: the state on disk is better than the one that led to it.
+class NotFinite : public Error {
+  using Error::Error;
+};
+
 class Loop {
 public:
   Loop(TrainingTask& task, const TrainingSettings& settings, const std::vector<std::string>& notes,
@@ -73,6 +78,8 @@ public:
           validate();
         else
           step();
+      } catch (const NotFinite&) {
+        throw;
       } catch (const Error&) {
         // The state is that of the last whole step: the end of another process loses nothing.
         if (group_ != nullptr) save();
@@ -102,9 +109,9 @@ private:
   void step() {
     const auto begin = std::chrono::steady_clock::now();
     const auto [shown, norms] = gradients_.compute(state_.step, state_.loss_scale);
-    if (!std::isfinite(shown.front())) fail("the loss is not a number");
+    if (!std::isfinite(shown.front())) fail(state_.step + 1, "the loss is not a number");
     if (!std::isfinite(optimizer_.step(task_.learning_rate(state_.step, total()), task_.clip_norm(), norms)))
-      fail("the gradients are not finite");
+      fail(state_.step + 1, "the gradients are not finite");
     if (step_of_epoch() == task_.steps_per_epoch()) state_.sums.clear(); // a new epoch begins
     ++state_.step;
     ++steps_here_;
@@ -130,8 +137,13 @@ private:
   void validate() {
     HeldOut held_out = task_.validate();
     if (group_ == nullptr && stop_.stop_requested()) return;
+    if (!std::isfinite(held_out.loss)) {
+      if (state_.step > 0) fail(state_.step, "the held-out loss is not a number");
+      throw NotFinite("the held-out loss", "is not a number before the first step",
+                      "check the model's weights and the data, or use --dtype float32");
+    }
     held_out.step = state_.step;
-    held_out.measure = task_.measure();
+    complete(held_out);
     state_.validation_due = false;
     if (state_.step > 0) {
       record_validation(held_out, epoch_ends());
@@ -167,11 +179,18 @@ private:
     return better;
   }
 
-  [[noreturn]] void fail(const std::string& reason) const {
-    const std::string step = fmt::format("step {} of {}", state_.step + 1, total());
-    if (file_.empty()) throw Error(step, reason, "use a lower --learning-rate");
-    throw Error(step, fmt::format("{}; the last good state is kept in {}", reason, file_.string()),
-                "go on from it with --resume and a lower --learning-rate");
+  [[noreturn]] void fail(const std::int64_t number, const char* reason) const {
+    const std::string step = fmt::format("step {} of {}", number, total());
+    if (file_.empty()) throw NotFinite(step, reason, "use a lower --learning-rate");
+    throw NotFinite(step, fmt::format("{}; the last good state is kept in {}", reason, file_.string()),
+                    "go on from it with --resume and a lower --learning-rate");
+  }
+
+  // Sets what follows from the task and the loss, which checkpoints do not hold: a perplexity may be
+  // infinite.
+  void complete(HeldOut& held_out) const {
+    held_out.measure = task_.measure();
+    if (held_out.measure == HeldOutMeasure::perplexity) held_out.perplexity = std::exp(held_out.loss);
   }
 
   // Whether this process writes files: rank 0, if there is an output.
@@ -198,8 +217,8 @@ private:
     optimizer_.restore(checkpoint.moments, checkpoint.step, file_.string());
     for (auto& [name, value] : checkpoint.best_parameters) value = value.to(device_);
     state_ = std::move(checkpoint);
-    state_.before.measure = state_.best.measure = task_.measure(); // not stored in checkpoints
-    for (HeldOut& held_out : state_.validations) held_out.measure = task_.measure();
+    for (HeldOut* const held_out : {&state_.before, &state_.best}) complete(*held_out);
+    for (HeldOut& held_out : state_.validations) complete(held_out);
   }
 
   // The changed parameters; one that never had a gradient is as in the base.

@@ -56,7 +56,9 @@ public:
   virtual at::Tensor loss(std::int64_t step, const Gradients& gradients) = 0;
   // Measures on the whole held-out data; several processes measure a part each and sum.
   virtual HeldOut validate() = 0;
-  virtual HeldOutMeasure measure() const = 0; // what validate() measures; the loop stores it in the result
+  // What validate() measures; the loop stores it in the result, and a perplexity, which follows from the
+  // loss.
+  virtual HeldOutMeasure measure() const = 0;
   virtual double merit(const HeldOut& held_out) const = 0; // higher is better
   // By merit, and for equal merit by the loss.
   bool is_better(const HeldOut& one, const HeldOut& other) const;
@@ -75,8 +77,8 @@ public:
 
 // Runs the training. The checkpoint is removed when the adapter is written; where the task has none, by the
 // caller when it has written its result. `notes`: messages from preparing the data. Throws Error (disk full;
-// a loss or gradients that are not finite, naming the last good checkpoint, which stays; no state better than
-// the initial one), and what the task throws.
+// a loss, also a held-out one, or gradients that are not finite, naming the last good checkpoint, which
+// stays; no state better than the initial one), and what the task throws.
 TrainingOutcome run_training(TrainingTask& task, const TrainingSettings& settings,
                              const std::vector<std::string>& notes, const TrainingObserver& observer,
                              const std::stop_token& stop);

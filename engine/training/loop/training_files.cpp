@@ -16,8 +16,8 @@
 
 namespace hydrascope {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(HeldOut, step, loss, perplexity, divergence, accuracy,
-                                                constant_answer, matthews, f1, pearson, spearman, head_losses)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(HeldOut, step, loss, divergence, accuracy, constant_answer,
+                                                matthews, f1, pearson, spearman, head_losses)
 
 namespace training {
 namespace {

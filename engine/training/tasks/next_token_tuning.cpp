@@ -1,6 +1,5 @@
 // Fine-tuning of a decoder: the next token of running text, or of the answers to prompts.
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -83,7 +82,6 @@ public:
     HeldOut held_out;
     held_out.loss = sum.item<double>();
     sum_over(settings_.group, std::span(&held_out.loss, 1));
-    held_out.perplexity = std::exp(held_out.loss);
     return held_out;
   }
 

@@ -16,6 +16,7 @@
 namespace hydrascope {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
@@ -279,6 +280,23 @@ TEST(NextTokens, RefuseWhatMakesNoSense) {
   bert.settings.model_folder = testing::make_toy_model(other, "bert");
   bert.objective = Objective::next_token;
   EXPECT_THAT([&] { finetune(bert); }, ThrowsMessage<UsageError>(HasSubstr("--objective")));
+}
+
+// The weights that a single step leaves are validated before they are kept.
+TEST(NextTokens, AHeldOutLossThatIsNotANumberStopsWithTheStepAndKeepsTheLastGoodState) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_next_tokens(folder);
+  request.settings.batch = 1000;
+  request.settings.learning_rate = 1e30;
+  EXPECT_THAT([&] { finetune(request); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("step 1 of 3: the held-out loss is not a number"),
+                                         HasSubstr("tuned.safetensors.checkpoint"))));
+  request.settings.resume = true;
+  request.settings.learning_rate = 5e-3;
+  const TrainingOutcome outcome = finetune(request);
+  EXPECT_EQ(outcome.steps, 3);
+  EXPECT_TRUE(std::isfinite(outcome.held_out.perplexity));
+  EXPECT_DOUBLE_EQ(outcome.before.perplexity, std::exp(outcome.before.loss)) << "of a checkpoint";
 }
 
 // Bytes became U+FFFD in silence.

@@ -13,8 +13,10 @@
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
+#include "engine/base/safetensors.h"
 #include "engine/training/data/augmentation.h"
 #include "engine/training/data/labelled_files.h"
 #include "engine/training/data/sampling.h"
@@ -224,6 +226,23 @@ TEST(TrainingCheckpoint, IsReadAsItWasWritten) {
   EXPECT_TRUE(read.parameters.at("w").equal(at::full({8}, 3.0)));
   EXPECT_THROW(load_checkpoint(folder / "c", "that"), UsageError);
   EXPECT_THROW(load_checkpoint(folder / "none", "this"), Error);
+}
+
+// JSON has no infinity. Checkpoints held it as null, and could not be read again.
+TEST(TrainingCheckpoint, APerplexityMayBeInfinite) {
+  const ToyFolder folder;
+  Checkpoint checkpoint = a_checkpoint(3, 8);
+  checkpoint.best.loss = 800;
+  checkpoint.best.perplexity = std::numeric_limits<double>::infinity();
+  save_checkpoint(folder / "c", checkpoint);
+  EXPECT_EQ(load_checkpoint(folder / "c", "this").best.loss, 800);
+
+  auto metadata = SafetensorsFile::open(folder / "c").metadata();
+  auto state = nlohmann::json::parse(metadata.at("state"));
+  state["best"]["perplexity"] = nullptr;
+  metadata["state"] = state.dump();
+  write_tensors(folder / "former", checkpoint.parameters, metadata);
+  EXPECT_EQ(load_checkpoint(folder / "former", "this").best.loss, 800);
 }
 
 TEST(TrainingCheckpoint, AFullDiskLeavesTheFormerOne) {
