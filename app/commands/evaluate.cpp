@@ -7,6 +7,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
 #include "app/commands/training_display.h"
+#include "engine/base/json_text.h"
 #include "engine/measure/answers.h"
 #include "engine/measure/perplexity.h"
 #include "engine/training/loop/option_fields.h"
@@ -44,7 +45,7 @@ void print_perplexity(const PerplexityOutcome& outcome, const bool json) {
                                    {"dtype", outcome.dtype},
                                    {"adapters", adapters_json(outcome.adapters)},
                                    {"notes", outcome.notes}};
-    fmt::print("{}\n", document.dump(2));
+    fmt::print("{}\n", text_of_json(document, 2));
     return;
   }
   print_table({{"perplexity", fmt::format("{:.2f}", outcome.perplexity), ""},
@@ -84,7 +85,7 @@ void print_answers(const AnswersOutcome& outcome, const bool json) {
                                    {"dtype", outcome.dtype},
                                    {"adapters", adapters_json(outcome.adapters)},
                                    {"notes", outcome.notes}};
-    fmt::print("{}\n", document.dump(2));
+    fmt::print("{}\n", text_of_json(document, 2));
     return;
   }
   const auto score = [](const double share) { return fmt::format("{:.2f}", 100 * share); };
@@ -217,7 +218,7 @@ void run(EvaluateOptions& options) {
     outcome = evaluate(request, display.observer(), display.stop());
   }
   if (options.common.json)
-    fmt::print("{}\n", outcome_json(outcome).dump(2));
+    fmt::print("{}\n", text_of_json(outcome_json(outcome), 2));
   else
     print_outcome_table(outcome, texts);
 }

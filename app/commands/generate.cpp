@@ -13,6 +13,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/measure/generation_speed.h"
 #include "engine/run/generate.h"
 
@@ -76,7 +77,7 @@ void run(GenerateOptions& options) {
   });
   for (const std::string& note : outcome.notes) fmt::print(stderr, "note: {}\n", note);
   if (json)
-    fmt::print("{}\n", outcome_json(outcome).dump(2, ' ', false, ordered_json::error_handler_t::replace));
+    fmt::print("{}\n", text_of_json(outcome_json(outcome), 2));
   else
     fmt::print("\n");
 }
@@ -121,7 +122,7 @@ void bench(BenchOptions& options) {
   if (options.common.json) {
     ordered_json all = ordered_json::array();
     for (const GenerationSpeed& speed : outcome.speeds) all.push_back(speed_json(speed));
-    fmt::print("{}\n", all.dump(2));
+    fmt::print("{}\n", text_of_json(all, 2));
     return;
   }
   std::vector<std::vector<std::string>> rows = {{"schedule", "context", "prefill tokens/s", "ms per token",

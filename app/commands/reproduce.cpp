@@ -11,6 +11,7 @@
 #include "app/shell/session_export.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 #include "engine/figures/figure.h"
 
@@ -78,7 +79,8 @@ void reproduce(const ReproduceOptions& options) {
   if (options.json) {
     fmt::print(
         "{}\n",
-        ordered_json{{"figure", output.string()}, {"identical", same}, {"differs", differing}}.dump(1));
+        text_of_json(ordered_json{{"figure", output.string()}, {"identical", same}, {"differs", differing}},
+                     1));
     return;
   }
   fmt::print("{}: {}\n", output.string(), same ? "identical" : "not identical");

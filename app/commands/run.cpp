@@ -20,6 +20,7 @@
 #include "app/document/capture_input.h"
 #include "engine/base/error.h"
 #include "engine/base/image.h"
+#include "engine/base/json_text.h"
 #include "engine/base/safetensors.h"
 #include "engine/base/text.h"
 #include "engine/run/quantities/deletion.h"
@@ -156,8 +157,7 @@ void run_command(const RunOptions& options) {
   if (!options.output.empty()) write_tensors(options.output, run_tensors(*result, tensors, head, missing));
   for (const std::string& note : missing) std::cerr << "note: " << note << '\n';
   if (options.common.json)
-    std::cout << run_json(*result).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-              << '\n';
+    std::cout << text_of_json(run_json(*result), 2) << '\n';
   else
     print_run(std::cout, *result);
 }

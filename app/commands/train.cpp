@@ -13,6 +13,7 @@
 #include "app/commands/output.h"
 #include "app/commands/training_display.h"
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/training/tasks/from_scratch.h"
 
 namespace hydrascope::app {
@@ -104,7 +105,7 @@ void print_outcome(const ScratchOutcome& outcome, const ScratchRequest& request,
         {"test_constant_answer", number_or_null(outcome.test_constant)},
         {"seconds", outcome.seconds},
         {"notes", outcome.training.notes}};
-    fmt::print("{}\n", document.dump(2));
+    fmt::print("{}\n", text_of_json(document, 2));
     return;
   }
   fmt::print("{}: {} parameters, {} steps, held-out loss {:.4f}", outcome.folder.string(), outcome.parameters,

@@ -16,6 +16,7 @@
 #include "app/commands/output.h"
 #include "app/commands/training_display.h"
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 #include "engine/training/distributed/process_group.h"
 #include "engine/training/loop/option_fields.h"
@@ -148,7 +149,7 @@ void print_outcome(const TrainingOutcome& outcome, const bool json) {
         {"kl", number_if(distils, best.divergence)},
         {"kl_before", number_if(distils, before.divergence)},
         {"notes", outcome.notes}};
-    fmt::print("{}\n", document.dump(2));
+    fmt::print("{}\n", text_of_json(document, 2));
     return;
   }
   fmt::print("{}: {} steps, loss {:.4f}, held-out loss {:.4f}", outcome.adapter.path.string(), outcome.steps,

@@ -18,6 +18,7 @@
 #include "engine/base/error.h"
 #include "engine/base/files.h"
 #include "engine/base/json_depth.h"
+#include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 
 namespace hydrascope {
@@ -194,7 +195,7 @@ void write_safetensors(const std::filesystem::path& file, const std::map<std::st
     offset += view.bytes.size();
   }
   // Text from outside (a command line, a label) may be invalid UTF-8, which is replaced.
-  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string text = text_of_json(header);
   text.append((8 - text.size() % 8) % 8, ' '); // aligns the data, as the reference implementation does
 
   const std::uint64_t length = text.size();

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 
 namespace hydrascope {
 namespace {
@@ -261,9 +262,7 @@ std::vector<Block> blocks_of(const FigurePanel& panel) {
 } // namespace
 
 std::string csv_text(const Figure& figure) {
-  // On one line: dump(-1) writes JSON without line breaks.
-  std::string text =
-      "# " + provenance_json(figure).dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  std::string text = "# " + text_of_json(provenance_json(figure)) + "\n";
   text += "panel,kind,title,row,row_label,column,column_label,x,value\n";
   for (std::size_t index = 0; index < figure.panels.size(); ++index) {
     std::visit(
@@ -311,7 +310,7 @@ std::string json_text(const Figure& figure) {
         panel);
     document["panels"].push_back(std::move(json));
   }
-  return document.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return text_of_json(document, 1) + "\n";
 }
 
 std::string npy_bytes(const Figure& figure) {

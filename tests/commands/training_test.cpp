@@ -279,6 +279,16 @@ TEST_F(TrainingCommand, AdaptersNameTheProgramAndTheirData) {
   EXPECT_NE(adapter_of(tune).at("data_hash"), pictures) << "the names of the pictures are part of it";
 }
 
+TEST_F(TrainingCommand, JsonNamesFilesWhoseNamesAreNotUtf8) {
+  const test::Outcome outcome =
+      hydrascope("distill --kernel hedgehog --no-adapter --epochs 1 --threads 1 --json --model " +
+                 model("bert") + " --data " + at("lines.txt") + " -o " + at("\xe9t\xe9.safetensors"));
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_TRUE(fs::exists(at("\xe9t\xe9.safetensors")));
+  const auto adapter = nlohmann::json::parse(outcome.output).at("adapter").get<std::string>();
+  EXPECT_TRUE(adapter.ends_with("/\xef\xbf\xbdt\xef\xbf\xbd.safetensors")) << adapter;
+}
+
 TEST_F(TrainingCommand, T2rIsTrainedWithTheTaskOnly) {
   expect_error("distill --kernel t2r --no-adapter --model " + model("bert") + " --data " + at("lines.txt") +
                    " -o " + at("it.safetensors"),

@@ -1,6 +1,9 @@
 #include "engine/base/text.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/json_text.h"
 
 namespace hydrascope {
 namespace {
@@ -46,6 +49,14 @@ TEST(FirstInvalidUtf8, IsThePositionOfTheByte) {
 TEST(FirstInvalidUtf8, IsNamedWithItsLine) {
   EXPECT_EQ(invalid_utf8_line_text("caf\xe9", 3), "line 1: byte 4 (0xe9) is not UTF-8");
   EXPECT_EQ(invalid_utf8_line_text("one\n\ncaf\xe9\n", 8), "line 3: byte 4 (0xe9) is not UTF-8");
+}
+
+TEST(JsonText, ReplacesWhatIsNotUtf8) {
+  const nlohmann::json value = {{"name", "caf\xe9"}};
+  EXPECT_EQ(text_of_json(value), "{\"name\":\"caf\xef\xbf\xbd\"}");
+  EXPECT_EQ(text_of_json(nlohmann::ordered_json{{"b", 1}, {"a", 2}}, 1), "{\n \"b\": 1,\n \"a\": 2\n}");
+  EXPECT_EQ(read_from_json("caf\xe9"), "caf\xef\xbf\xbd");
+  EXPECT_EQ(read_from_json("\"caf\xc3\xa9\"\n"), "\"caf\xc3\xa9\"\n");
 }
 
 } // namespace

@@ -16,6 +16,7 @@
 #include "app/commands/figure/task.h"
 #include "app/shell/session_export.h"
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 
 namespace hydrascope::app {
 namespace {
@@ -42,7 +43,8 @@ void draw_one(const FigureOptions& options, const std::string& command,
   write_figure(figure, options.output, options.style);
   if (options.common.json) {
     const auto provenance = nlohmann::ordered_json::parse(figure.provenance);
-    std::cout << nlohmann::ordered_json{{"figure", options.output}, {"provenance", provenance}}.dump(1)
+    std::cout << text_of_json(nlohmann::ordered_json{{"figure", options.output}, {"provenance", provenance}},
+                              1)
               << "\n";
   } else if (isatty(STDOUT_FILENO) != 0) {
     fmt::print("{} written\n", options.output);
@@ -56,10 +58,10 @@ void draw_pattern(const FigureOptions& options, const std::string& command) {
     nlohmann::ordered_json failures = nlohmann::ordered_json::array();
     for (const auto& [output, reason] : outcome.failures)
       failures.push_back({{"output", output}, {"reason", reason}});
-    std::cout << nlohmann::ordered_json{{"written", outcome.written},
-                                        {"kept", outcome.kept},
-                                        {"failed", failures}}
-                     .dump(1)
+    std::cout << text_of_json(
+                     nlohmann::ordered_json{
+                         {"written", outcome.written}, {"kept", outcome.kept}, {"failed", failures}},
+                     1)
               << "\n";
   } else {
     fmt::print("{} written, {} kept, {} failed\n", outcome.written, outcome.kept, failed);
@@ -112,7 +114,8 @@ void draw_session(const FigureOptions& options) {
     std::cerr << "note: " << panel << " shows nothing\n";
   if (options.common.json) {
     const auto index = std::filesystem::path(options.output) / "index.html";
-    std::cout << nlohmann::ordered_json{{"folder", options.output}, {"index", index.string()}}.dump(1)
+    std::cout << text_of_json(nlohmann::ordered_json{{"folder", options.output}, {"index", index.string()}},
+                              1)
               << "\n";
   } else if (isatty(STDOUT_FILENO) != 0) {
     fmt::print("{} written; all figures: {}\n", options.output,

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/models/checkpoint/adapter_files.h"
 
 namespace hydrascope::app {
@@ -113,7 +114,7 @@ std::string with_points(const std::string& provenance, const std::vector<StudySe
     json["adapters"].push_back({{"name", adapter.name}, {"hash", adapter.hash}});
   json["points"] = std::move(points);
   json.erase("schedule"); // each point has its own
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return text_of_json(json);
 }
 
 } // namespace hydrascope::app

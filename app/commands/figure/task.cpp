@@ -6,6 +6,7 @@
 
 #include "app/document/picture_folder.h"
 #include "app/views/provenance.h"
+#include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 #include "engine/run/devices.h"
 
@@ -57,17 +58,13 @@ ordered_json inputs_json(const std::vector<std::filesystem::path>& files) {
   return inputs;
 }
 
-std::string dumped(const ordered_json& json) {
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
 } // namespace
 
 std::string with_files(const std::string& provenance, const std::vector<std::filesystem::path>& files) {
   ordered_json json = ordered_json::parse(provenance);
   json.erase("input");
   json["inputs"] = inputs_json(files);
-  return dumped(json);
+  return text_of_json(json);
 }
 
 std::string data_provenance(const FigureTask& task, const std::filesystem::path& model,
@@ -87,7 +84,7 @@ std::string data_provenance(const FigureTask& task, const std::filesystem::path&
   json["device"] = device_name(execution.device);
   json["dtype"] = execution.dtype;
   json["seed"] = execution.seed;
-  return dumped(json);
+  return text_of_json(json);
 }
 
 } // namespace hydrascope::app

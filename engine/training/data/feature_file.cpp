@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 
 namespace hydrascope::training {
@@ -162,7 +163,7 @@ void FeatureFile::store(const Piece& piece, const std::stop_token& stop) {
                       {"prefix", layout_.prefix},
                       {"rows", layout_.rows},
                       {"columns", layout_.columns}};
-  write_file_atomically(state_, state.dump());
+  write_file_atomically(state_, text_of_json(state));
 }
 
 at::Tensor FeatureFile::map() const {

@@ -11,6 +11,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/image.h"
+#include "engine/base/json_text.h"
 #include "engine/base/text.h"
 #include "engine/base/tsv.h"
 #include "engine/training/data/sampling.h"
@@ -143,8 +144,10 @@ std::map<std::string, std::string> read_labels(const std::filesystem::path& file
 }
 
 std::int64_t matching_class(const std::vector<AdapterInfo::Class>& classes, const std::string& folder) {
+  // A name that is not UTF-8 is stored with U+FFFD.
+  const std::string name = read_from_json(folder);
   const auto index = [&](const auto& member) -> std::int64_t {
-    const auto found = std::ranges::find(classes, folder, member);
+    const auto found = std::ranges::find(classes, name, member);
     return found == classes.end() ? -1 : found - classes.begin();
   };
   const std::int64_t by_id = index(&AdapterInfo::Class::id);

@@ -10,6 +10,7 @@
 #include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "engine/base/files.h"
+#include "engine/base/json_text.h"
 #include "engine/base/safetensors.h"
 #include "engine/base/temporary.h"
 #include "engine/base/version.h"
@@ -78,7 +79,7 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkp
                                 {"validation_due", checkpoint.validation_due}};
   write_tensors(
       file, tensors,
-      {{"format", format_name}, {"configuration", checkpoint.configuration}, {"state", state.dump()}});
+      {{"format", format_name}, {"configuration", checkpoint.configuration}, {"state", text_of_json(state)}});
 }
 
 Checkpoint load_checkpoint(const std::filesystem::path& file, const std::string& configuration) {
@@ -108,7 +109,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& file, const std::string&
     throw BrokenFile(file.string(), fmt::format("its metadata cannot be read ({})", error.what()),
                      "start again without --resume");
   }
-  if (result.configuration != configuration)
+  if (result.configuration != read_from_json(configuration)) // it may name a file whose name is not UTF-8
     throw UsageError(
         "--resume",
         fmt::format("{} was made with {}, not with {}", file.string(), result.configuration, configuration),
@@ -153,10 +154,10 @@ AdapterInfo write_adapter(const std::filesystem::path& file, const NamedTensors&
                                                  {"name", file.stem().string()},
                                                  {"role", record.role},
                                                  {"base", record.base},
-                                                 {"layers", layers.dump()},
+                                                 {"layers", text_of_json(layers)},
                                                  {"image_size", std::to_string(record.image_size)},
                                                  {"tokens", std::to_string(record.tokens)},
-                                                 {"classes", classes.dump()},
+                                                 {"classes", text_of_json(classes)},
                                                  {"data", record.data},
                                                  {"steps", std::to_string(record.steps)},
                                                  {"loss", fmt::format("{:.4f}", record.loss)},

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 #include "engine/base/process.h"
 #include "engine/training/data/feature_file.h"
@@ -103,7 +104,7 @@ std::string cache_key(const PreparedModel& prepared, const ImageFolder& pictures
     key["pictures"].push_back({std::filesystem::relative(picture.file, pictures.path).string(),
                                std::filesystem::file_size(picture.file),
                                std::filesystem::last_write_time(picture.file).time_since_epoch().count()});
-  return sha256_of_text(key.dump());
+  return sha256_of_text(text_of_json(key));
 }
 
 // Reports the progress of all processes after each batch of this one.

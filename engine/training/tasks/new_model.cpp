@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 #include "engine/models/tokenizer/byte_pair.h"
 #include "engine/models/transformer/config.h"
@@ -27,7 +28,7 @@ using nlohmann::json;
 constexpr double embedding_deviation = 0.02;
 
 void write_json(const std::filesystem::path& file, const json& document) {
-  write_file_atomically(file, document.dump(1) + "\n");
+  write_file_atomically(file, text_of_json(document, 1) + "\n");
 }
 
 json labels_json(const std::vector<std::string>& labels) {

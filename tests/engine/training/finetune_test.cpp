@@ -368,6 +368,32 @@ TEST(Finetune, SkipsAndNamesWhatItCannotRead) {
   EXPECT_THAT([&] { finetune(request); }, ThrowsMessage<Error>(HasSubstr(broken.string())));
 }
 
+// Names in Latin-1, of all that checkpoints, the cache and adapters name.
+TEST(Finetune, GoesOnWithNamesThatAreNotUtf8) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  const std::filesystem::path pictures = folder / "caf\xe9", model = folder / "mod\xe8le";
+  std::filesystem::rename(request.data.front(), pictures);
+  std::filesystem::rename(pictures / "red", pictures / "ros\xe9");
+  std::ofstream(pictures / "blue" / "d\xe9j\xe0.ppm") << "not a picture";
+  std::filesystem::rename(request.settings.model_folder, model);
+  request.data = {pictures};
+  request.settings.model_folder = model;
+  request.settings.output = folder / "\xe9t\xe9.safetensors";
+  request.settings.epochs = 2;
+  std::stop_source source;
+  const auto stop_at_3 = [&](const TrainingProgress& progress) {
+    if (progress.total_step == 3) source.request_stop();
+  };
+  EXPECT_TRUE(finetune(request, stop_at_3, source.get_token()).stopped);
+  request.settings.resume = true;
+  const TrainingOutcome outcome = finetune(request);
+  ASSERT_THAT(outcome.adapter.classes, SizeIs(3));
+  EXPECT_EQ(outcome.adapter.classes[2].id, "ros\xef\xbf\xbd");
+  EXPECT_EQ(evaluate(evaluation_of(request, {request.settings.output})).items, 36)
+      << "the folder is that of its class";
+}
+
 TEST(Finetune, NotANumberStopsWithTheStepAndKeepsTheLastGoodState) {
   const ToyFolder folder;
   FinetuneRequest request = toy_finetuning(folder);
