@@ -55,11 +55,8 @@ public:
 
   std::string configuration() const override {
     return fmt::format(
-        "finetune of {} over {}, {}, {}{}, {}, {} + {} {} of {} classes, {} epochs, batch {}{}, mixup {}{}, "
-        "seed "
-        "{}, {}",
-        prepared_.model->info().name, prepared_.base.substr(0, 12), schedule_text(), text_of(parts_),
-        low_rank_text(), data_->configuration(), data_->items(Part::training), data_->items(Part::held_out),
+        "finetune of {}, {}, {} + {} {} of {} classes, {} epochs, batch {}{}, mixup {}{}, seed {}, {}",
+        model_text(), data_->configuration(), data_->items(Part::training), data_->items(Part::held_out),
         data_->items_name(), data_->plan().folders.size(), settings_.epochs, settings_.batch,
         settings_.accumulate > 1 ? fmt::format(" in {} parts", settings_.accumulate) : std::string(),
         request_.mixup, distillation_text(), settings_.execution.seed,

@@ -99,16 +99,20 @@ void FinetuneTask::visit_held_out(const std::int64_t count, const ItemLength& le
   }
 }
 
-std::string FinetuneTask::schedule_text() const {
+std::string FinetuneTask::model_text() const {
   const Schedule& schedule = prepared_.schedule;
   const bool uniform = std::ranges::all_of(
       schedule.layers, [&](const KernelSpec& kernel) { return kernel == schedule.layers.front(); });
-  return uniform ? schedule.summary() : written_text(schedule).layers.front();
-}
-
-std::string FinetuneTask::low_rank_text() const {
-  if (!request_.low_rank) return "";
-  return fmt::format(" by updates of rank {}, alpha {}", request_.low_rank->rank, request_.low_rank->alpha);
+  // A new model's folder has a temporary name, which is another one when training is resumed where another
+  // process has the first, or on a file system without locks.
+  std::string text =
+      fmt::format("{} over {}, {}, {}", request_.whole_model ? "a new model" : prepared_.model->info().name,
+                  prepared_.base.substr(0, 12),
+                  uniform ? schedule.summary() : written_text(schedule).layers.front(), text_of(parts_));
+  if (request_.low_rank)
+    text +=
+        fmt::format(" by updates of rank {}, alpha {}", request_.low_rank->rank, request_.low_rank->alpha);
+  return text;
 }
 
 AdapterRecord FinetuneTask::record_of(const NamedTensors& stored, const std::string& data,

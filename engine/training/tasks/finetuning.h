@@ -47,10 +47,8 @@ protected:
   // requested.
   void visit_held_out(std::int64_t count, const ItemLength& length,
                       const std::function<void(const Items& batch)>& work) const;
-  // The kernel of all layers, or of each by its number.
-  std::string schedule_text() const;
-  // " by updates of rank 8, alpha 16"; empty without low-rank updates.
-  std::string low_rank_text() const;
+  // For configuration(): the model, its kernels and what of it is trained.
+  std::string model_text() const;
   // What an adapter's record says whatever the objective. `stored`: its tensors; `data`: a summary of them.
   AdapterRecord record_of(const NamedTensors& stored, const std::string& data, const Checkpoint& state,
                           const HeldOut& held_out) const;

@@ -46,11 +46,10 @@ public:
 
   std::string configuration() const override {
     return fmt::format(
-        "next tokens of {} over {}, {}, {}{}, {}, {} held out, {} epochs, batch {} in {} parts, "
-        "label smoothing {}, seed {}, {}",
-        prepared_.model->info().name, prepared_.base.substr(0, 12), schedule_text(), text_of(parts_),
-        low_rank_text(), data_.configuration(), data_.items(Part::held_out), settings_.epochs,
-        settings_.batch, settings_.accumulate, request_.label_smoothing, settings_.execution.seed,
+        "next tokens of {}, {}, {} held out, {} epochs, batch {} in {} parts, label smoothing {}, seed {}, "
+        "{}",
+        model_text(), data_.configuration(), data_.items(Part::held_out), settings_.epochs, settings_.batch,
+        settings_.accumulate, request_.label_smoothing, settings_.execution.seed,
         Placement{.dtype = products_}.dtype_name());
   }
 

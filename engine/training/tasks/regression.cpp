@@ -71,12 +71,10 @@ public:
   std::int64_t steps_per_epoch() const override { return batches_->steps_per_epoch(); }
 
   std::string configuration() const override {
-    return fmt::format(
-        "regression of {} over {}, {}, {}{}, {}, {} + {} texts, {} epochs, batch {} in {} parts, seed {}, {}",
-        prepared_.model->info().name, prepared_.base.substr(0, 12), schedule_text(), text_of(parts_),
-        low_rank_text(), data_->configuration(), data_->items(Part::training), data_->items(Part::held_out),
-        settings_.epochs, settings_.batch, settings_.accumulate, settings_.execution.seed,
-        Placement{.dtype = products_}.dtype_name());
+    return fmt::format("regression of {}, {}, {} + {} texts, {} epochs, batch {} in {} parts, seed {}, {}",
+                       model_text(), data_->configuration(), data_->items(Part::training),
+                       data_->items(Part::held_out), settings_.epochs, settings_.batch, settings_.accumulate,
+                       settings_.execution.seed, Placement{.dtype = products_}.dtype_name());
   }
 
   at::Tensor loss(const std::int64_t step, const Gradients& gradients) override {

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
+#include "engine/base/temporary.h"
 #include "engine/measure/perplexity.h"
 #include "engine/models/transformer/model.h"
 #include "engine/run/model_store.h"
@@ -129,6 +130,22 @@ TEST(FromScratch, GoesOnBitForBit) {
   EXPECT_EQ(resumed.training.curve, whole.training.curve);
   const auto one = load_model(whole.folder), other = load_model(resumed.folder);
   EXPECT_EQ(one->hash(), other->hash());
+}
+
+// Another process has the first name, as without locks no one has.
+TEST(FromScratch, GoesOnUnderAnotherTemporaryName) {
+  const ToyFolder folder;
+  ScratchRequest request = small(folder, "gpt2-wt103");
+  request.tokens = 16;
+  request.data = {testing::make_running_text(folder, "train.txt", 30)};
+  std::stop_source source;
+  const auto stop_at_5 = [&](const TrainingProgress& progress) {
+    if (progress.total_step == 5) source.request_stop();
+  };
+  EXPECT_TRUE(train_from_scratch(request, stop_at_5, source.get_token()).training.stopped);
+  const TemporaryFolder taken(request.settings.output);
+  request.settings.resume = true;
+  EXPECT_EQ(train_from_scratch(request).folder, request.settings.output);
 }
 
 EvaluateOutcome evaluated(const ScratchRequest& request, const std::filesystem::path& data) {
