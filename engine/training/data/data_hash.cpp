@@ -1,6 +1,8 @@
 #include "engine/training/data/data_hash.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -18,9 +20,7 @@ std::string hash_of_folder(const fs::path& folder) {
   try {
     for (const auto& entry :
          fs::recursive_directory_iterator(folder, fs::directory_options::follow_directory_symlink))
-      if (entry.is_regular_file())
-        lines.push_back(fmt::format("{}\t{}\n", entry.path().lexically_relative(folder).generic_string(),
-                                    entry.file_size()));
+      if (entry.is_regular_file()) lines.push_back(listed_file(entry.path(), folder));
   } catch (const fs::filesystem_error& error) {
     throw Error(folder.string(), error.what(), "check the folder and its permissions");
   }
@@ -39,6 +39,13 @@ std::string hash_of(const fs::path& data) {
 }
 
 } // namespace
+
+std::string listed_file(const fs::path& file, const fs::path& folder) {
+  std::error_code failed;
+  const std::uintmax_t size = fs::file_size(file, failed);
+  if (failed) throw Error(file.string(), failed.message(), "check the path and its permissions");
+  return fmt::format("{}\t{}\n", file.lexically_relative(folder).generic_string(), size);
+}
 
 std::string data_hash(const std::vector<fs::path>& data) {
   if (data.size() == 1) return hash_of(data.front());

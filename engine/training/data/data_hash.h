@@ -13,4 +13,7 @@ namespace hydrascope::training {
 // address names. Throws Error if something cannot be read.
 std::string data_hash(const std::vector<std::filesystem::path>& data);
 
+// A file's line in such a list. Throws Error if the file is gone.
+std::string listed_file(const std::filesystem::path& file, const std::filesystem::path& folder);
+
 } // namespace hydrascope::training

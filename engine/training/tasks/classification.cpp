@@ -54,13 +54,9 @@ public:
   std::int64_t steps_per_epoch() const override { return batches_->steps_per_epoch(); }
 
   std::string configuration() const override {
-    return fmt::format(
-        "finetune of {}, {}, {} + {} {} of {} classes, {} epochs, batch {}{}, mixup {}{}, seed {}, {}",
-        model_text(), data_->configuration(), data_->items(Part::training), data_->items(Part::held_out),
-        data_->items_name(), data_->plan().folders.size(), settings_.epochs, settings_.batch,
-        settings_.accumulate > 1 ? fmt::format(" in {} parts", settings_.accumulate) : std::string(),
-        request_.mixup, distillation_text(), settings_.execution.seed,
-        Placement{.dtype = products_}.dtype_name());
+    return fmt::format("finetune of {}, {}, {} + {} {}, {}, mixup {}{}", model_text(), data_->configuration(),
+                       data_->items(Part::training), data_->items(Part::held_out), data_->items_name(),
+                       steps_text(), request_.mixup, distillation_text());
   }
 
   at::Tensor loss(const std::int64_t step, const Gradients& gradients) override {

@@ -36,7 +36,8 @@ public:
         kernel_(checked_kernel(request.kernel)),
         prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, {},
                                 training_placement(settings_.execution), true)),
-        data_(make_distill_data(prepared_, request)) {
+        data_(make_distill_data(prepared_, request)),
+        read_hash_(data_->hash().substr(0, 12)) {
     softmax_ = kernel_for(prepared_.model->info(), {});
     kernel_ = kernel_for(prepared_.model->info(), request.kernel);
     split();
@@ -68,12 +69,12 @@ public:
     std::string files;
     for (const auto& file : request_.data) files += file.filename().string() + " ";
     return fmt::format(
-        "distill {} of {} over {} on {}({} items{}, columns {} and {}, chunk {}-{}, held-out share {}), {} "
-        "epochs, "
-        "batch {}{}{}, seed {}",
+        "distill {} of {} over {} on {}({} items{} of hash {}, {} px, columns {} and {}, chunk {}-{}, "
+        "held-out share {}), {} epochs, batch {}{}{}, seed {}",
         request_.kernel.text() + start_text(), prepared_.model->info().name, prepared_.base.substr(0, 12),
-        files, data_->items(), copies_text(), request_.column, request_.pair_column, request_.chunk.least,
-        request_.chunk.most, settings_.validation_share, settings_.epochs, settings_.batch,
+        files, data_->items(), copies_text(), read_hash_, image_size(), request_.column, request_.pair_column,
+        request_.chunk.least, request_.chunk.most, settings_.validation_share, settings_.epochs,
+        settings_.batch,
         settings_.accumulate > 1 ? fmt::format(" in {} parts", settings_.accumulate) : std::string(),
         request_.cosine ? ", cosine" : "", settings_.execution.seed);
   }
@@ -173,7 +174,7 @@ public:
     const auto& info = prepared_.model->info();
     for (int layer = 0; layer < info.layers; ++layer) record.layers.push_back({layer, request_.kernel});
     if (info.input == InputKind::image) {
-      record.image_size = settings_.execution.image_size.value_or(info.image_size);
+      record.image_size = image_size();
       record.tokens = data_->length(0);
     }
     for (const auto& one : request_.data) record.data += (record.data.empty() ? "" : ", ") + last_name(one);
@@ -200,6 +201,11 @@ private:
       throw UsageError("--kernel " + spec.name, "has no feature maps that distillation could train",
                        "try --kernel hedgehog");
     return make_kernel(spec);
+  }
+
+  int image_size() const { // 0 of texts
+    const auto& info = prepared_.model->info();
+    return info.input == InputKind::image ? settings_.execution.image_size.value_or(info.image_size) : 0;
   }
 
   std::string start_text() const { return start_hash_.empty() ? "" : " from " + start_hash_; }
@@ -280,6 +286,7 @@ private:
   std::shared_ptr<const Kernel> kernel_, softmax_;
   PreparedModel prepared_;
   std::unique_ptr<DistillData> data_;
+  std::string read_hash_; // of the data as it was read, for what a resumed run must have in common
   std::string data_hash_ = data_hash(request_.data);
   std::vector<Items> train_, validation_; // batches of versions
   NamedTensors leaves_;

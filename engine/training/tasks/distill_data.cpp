@@ -6,9 +6,12 @@
 #include <ATen/ops/cat.h>
 #include <fmt/format.h>
 
+#include "engine/base/encoding.h"
 #include "engine/base/error.h"
+#include "engine/base/paths.h"
 #include "engine/models/capture/capture_model.h"
 #include "engine/run/inputs.h"
+#include "engine/training/data/data_hash.h"
 #include "engine/training/data/labelled_files.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/tasks/frozen_features.h"
@@ -42,6 +45,15 @@ public:
   std::int64_t items() const override { return static_cast<std::int64_t>(texts_.size()); }
   std::int64_t length(const std::int64_t item) const override {
     return texts_[static_cast<std::size_t>(item)].token_ids.size(1);
+  }
+  std::string hash() const override {
+    Digest digest(DigestKind::sha256);
+    for (const ModelInput& text : texts_) {
+      const at::Tensor ids = text.token_ids.contiguous();
+      digest.add(fmt::format("{}\n", ids.numel()));
+      digest.add({static_cast<const char*>(ids.const_data_ptr()), ids.nbytes()});
+    }
+    return digest.hexadecimal();
   }
   std::vector<std::string> notes() const override { return notes_; }
 
@@ -100,12 +112,13 @@ public:
       : model_(*prepared.model), copies_(request.copies), seed_(request.settings.execution.seed) {
     size_ = request.settings.execution.image_size.value_or(model_.info().image_size);
     for (const auto& folder : request.data)
-      for (const auto& file : files_below(folder, request.limit)) add(file);
+      for (const auto& file : files_below(folder, request.limit)) add(file, folder);
   }
 
   std::int64_t items() const override { return static_cast<std::int64_t>(pixels_.size()) / copies_; }
   std::int64_t copies() const override { return copies_; }
   std::int64_t length(std::int64_t) const override { return layout_.prefix + layout_.rows * layout_.columns; }
+  std::string hash() const override { return sha256_of_text(list_); }
   std::vector<std::string> notes() const override { return notes_; }
 
   ModelInput batch(const std::vector<std::int64_t>& versions) const override {
@@ -119,8 +132,9 @@ public:
   }
 
 private:
-  void add(const std::filesystem::path& file) {
+  void add(const std::filesystem::path& file, const std::filesystem::path& folder) {
     try {
+      const std::string listed = listed_file(file, folder);
       const Image image = load_image(file);
       const auto item = static_cast<std::uint64_t>(items());
       std::vector<at::Tensor> versions;
@@ -136,6 +150,7 @@ private:
         layout_ = input.layout;
       }
       pixels_.insert(pixels_.end(), versions.begin(), versions.end());
+      list_ += listed;
     } catch (const UsageError&) {
       throw;
     } catch (const ForeignFile&) {
@@ -150,6 +165,7 @@ private:
   std::uint64_t seed_ = 0;
   TokenLayout layout_;
   std::vector<at::Tensor> pixels_; // of every version, picture by picture: (1,3,H,W) float16
+  std::string list_;               // of the pictures that were read
   std::vector<std::string> notes_;
 };
 
@@ -163,6 +179,7 @@ public:
       sequences_.resize(static_cast<std::size_t>(request.limit));
     for (const auto& sequence : sequences_) {
       const CaptureInfo capture = *read_capture_info(sequence).capture;
+      hashes_ += fmt::format("{} {} {}\n", capture.hash, capture.part, capture.item);
       lengths_.push_back(capture.queries > 0 ? capture.queries : capture.tokens);
     }
   }
@@ -177,6 +194,7 @@ public:
   std::shared_ptr<const Model> capture_of(const std::int64_t item) const override {
     return placed_capture(load_capture(sequences_[static_cast<std::size_t>(item)]), device_, at::kFloat);
   }
+  std::string hash() const override { return sha256_of_text(hashes_); }
   std::vector<std::string> notes() const override {
     if (items() > 1) return {};
     return {"the capture holds one sequence: the maps are trained and measured on the same"};
@@ -186,6 +204,7 @@ private:
   at::Device device_;
   std::vector<std::filesystem::path> sequences_;
   std::vector<std::int64_t> lengths_;
+  std::string hashes_; // of the sequences, a line each
 };
 
 } // namespace

@@ -115,6 +115,13 @@ std::string FinetuneTask::model_text() const {
   return text;
 }
 
+std::string FinetuneTask::steps_text() const {
+  return fmt::format(
+      "{} epochs, batch {} in {} parts, warm-up {}, weight decay {}, label smoothing {}, seed {}, {}",
+      settings_.epochs, settings_.batch, settings_.accumulate, request_.warmup, request_.weight_decay,
+      request_.label_smoothing, settings_.execution.seed, Placement{.dtype = products_}.dtype_name());
+}
+
 AdapterRecord FinetuneTask::record_of(const NamedTensors& stored, const std::string& data,
                                       const Checkpoint& state, const HeldOut& held_out) const {
   AdapterRecord record;

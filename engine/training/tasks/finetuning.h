@@ -49,6 +49,8 @@ protected:
                       const std::function<void(const Items& batch)>& work) const;
   // For configuration(): the model, its kernels and what of it is trained.
   std::string model_text() const;
+  // The same of the steps: batch, optimizer, seed and the type of products. The learning rate may change.
+  std::string steps_text() const;
   // What an adapter's record says whatever the objective. `stored`: its tensors; `data`: a summary of them.
   AdapterRecord record_of(const NamedTensors& stored, const std::string& data, const Checkpoint& state,
                           const HeldOut& held_out) const;

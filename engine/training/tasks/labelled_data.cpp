@@ -9,10 +9,13 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "engine/base/encoding.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/run/inputs.h"
+#include "engine/training/data/data_hash.h"
 #include "engine/training/data/sampling.h"
 #include "engine/training/loop/loop.h"
 #include "engine/training/tasks/frozen_features.h"
@@ -26,6 +29,35 @@ const std::filesystem::path& data_of(const FinetuneRequest& request) {
     throw UsageError("--data", request.data.empty() ? "nothing to train on" : "several folders or tables",
                      "name one folder or table");
   return request.data.front();
+}
+
+// Of names and sizes, class by class: pictures need not be read. Other files of the folder do not count; the
+// training's own output may lie there.
+std::string hash_of_pictures(const ImageFolder& pictures) {
+  Digest digest(DigestKind::sha256);
+  for (const LabelledImage& picture : pictures.images) digest.add(listed_file(picture.file, pictures.path));
+  return digest.hexadecimal();
+}
+
+std::string hash_of_texts(const std::vector<LabelledText>& texts) {
+  Digest digest(DigestKind::sha256);
+  for (const LabelledText& text : texts)
+    digest.add(fmt::format("{}\t{}\t{}\n", text.text, text.pair.value_or(""), text.label));
+  return digest.hexadecimal();
+}
+
+// Twelve digits of a hash of the items, given by hashes of theirs, and of the classes with their labels.
+std::string hash_with_classes(std::string items, const ClassPlan& plan) {
+  for (const std::string& folder : plan.folders) items += "\n" + folder;
+  for (const AdapterInfo::Class& one : plan.classes) items += fmt::format("\n{}\t{}", one.id, one.label);
+  return sha256_of_text(items).substr(0, 12);
+}
+
+// The folders or labels of few classes, the number of many.
+std::string classes_text(const ClassPlan& plan) {
+  constexpr std::size_t most_named = 10;
+  return plan.folders.size() > most_named ? fmt::format("{} classes", plan.folders.size())
+                                          : fmt::format("classes {}", fmt::join(plan.folders, ", "));
 }
 
 class PictureFeatures final : public LabelledData {
@@ -49,6 +81,8 @@ public:
         request.validation.empty()
             ? split_off(train_.pictures, request.settings.validation_share, request.settings.execution.seed)
             : list_image_folder(request.validation, plan_.folders, 0);
+    hash_ =
+        hash_with_classes(hash_of_pictures(train_.pictures) + hash_of_pictures(held_out_.pictures), plan_);
   }
 
   // Returns false if stopped.
@@ -123,9 +157,9 @@ public:
   std::string items_name() const override { return "pictures"; }
   std::string configuration() const override {
     const Augmentation& augmentation = request_.augmentation;
-    return fmt::format("{} px, {} copies, crop {}, jitter {}{}, patch dropout {}", image_size_,
-                       request_.copies, augmentation.smallest_crop, augmentation.color_jitter,
-                       augmentation.flip ? ", flip" : "", request_.patch_dropout);
+    return fmt::format("{} of hash {}, {} px, {} copies, crop {}, jitter {}{}, patch dropout {}",
+                       classes_text(plan_), hash_, image_size_, request_.copies, augmentation.smallest_crop,
+                       augmentation.color_jitter, augmentation.flip ? ", flip" : "", request_.patch_dropout);
   }
 
 private:
@@ -191,6 +225,7 @@ private:
   mutable std::int64_t tokens_ = 0;  // of a picture, once asked for
   ClassPlan plan_;
   Set train_, held_out_;
+  std::string hash_; // of both, and of the classes
 };
 
 class LabelledTexts final : public LabelledData {
@@ -226,6 +261,7 @@ public:
     if (train_.empty() || held_out_.empty())
       throw UsageError("--data", "needs two texts or more: one to train on and one held out",
                        "name another file");
+    hash_ = hash_with_classes(hash_of_texts(train) + hash_of_texts(held_out), plan_);
     if (cut_ > 0)
       notes_.push_back(
           fmt::format("{} texts were cut at {} tokens", cut_, prepared.model->info().max_tokens));
@@ -260,7 +296,12 @@ public:
     return fmt::format("{} ({}, {} texts)", last_name(data_of(request_)), labels, train_.size());
   }
   std::string items_name() const override { return "texts"; }
-  std::string configuration() const override { return last_name(data_of(request_)); }
+  std::string configuration() const override {
+    const LabelledColumns& columns = request_.columns;
+    return fmt::format("{} of hash {}, columns {}, {} and {}, {}", last_name(data_of(request_)), hash_,
+                       columns.text, columns.pair, columns.label,
+                       regresses() ? "numbers" : classes_text(plan_));
+  }
 
 private:
   struct Example {
@@ -317,6 +358,7 @@ private:
   FrozenFront front_;
   ClassPlan plan_;
   std::vector<Example> train_, held_out_;
+  std::string hash_; // of both, and of the classes
   std::int64_t cut_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
+#include "engine/base/encoding.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/run/placement.h"
@@ -51,6 +52,19 @@ NextTokenData::NextTokenData(const PreparedModel& prepared, const FinetuneReques
     throw UsageError("--data",
                      fmt::format("needs two {} or more: one to train on and one held out", items_name_),
                      answers ? "name another file" : "name a longer text, or a smaller --chunk");
+  hash_ = hash_of_sequences().substr(0, 12);
+}
+
+// Of the tokens, which depend on the files, on columns, templates and lengths, and on the tokenizer.
+std::string NextTokenData::hash_of_sequences() const {
+  Digest digest(DigestKind::sha256);
+  for (const auto* const part : {&train_, &held_out_})
+    for (const Sequence& sequence : *part) {
+      digest.add(fmt::format("{}, {}\n", sequence.scored, sequence.ids.size()));
+      digest.add({reinterpret_cast<const char*>(sequence.ids.data()),
+                  sequence.ids.size() * sizeof(TokenIds::value_type)});
+    }
+  return digest.hexadecimal();
 }
 
 std::vector<NextTokenData::Sequence> NextTokenData::read_pieces(
@@ -134,7 +148,7 @@ std::string NextTokenData::summary() const {
 }
 
 std::string NextTokenData::configuration() const {
-  std::string text = summary();
+  std::string text = fmt::format("{}, hash {}", summary(), hash_);
   if (request_.answer_column > 0)
     text += fmt::format(", columns {} and {}, template {}", request_.columns.text, request_.answer_column,
                         request_.prompt_template);

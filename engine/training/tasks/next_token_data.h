@@ -44,6 +44,7 @@ private:
     std::int64_t scored = 1; // tokens from here on are predicted from those before
   };
   const std::vector<Sequence>& of(Part part) const { return part == Part::training ? train_ : held_out_; }
+  std::string hash_of_sequences() const;
 
   std::vector<Sequence> read_pieces(const std::vector<std::filesystem::path>& files);
   std::vector<Sequence> read_answers(const std::vector<std::filesystem::path>& files);
@@ -52,7 +53,7 @@ private:
   const FinetuneRequest& request_;
   ChunkLengths chunk_;
   std::vector<Sequence> train_, held_out_;
-  std::string items_name_;
+  std::string items_name_, hash_;
   std::vector<std::string> notes_;
 };
 

@@ -71,10 +71,8 @@ public:
   std::int64_t steps_per_epoch() const override { return batches_->steps_per_epoch(); }
 
   std::string configuration() const override {
-    return fmt::format("regression of {}, {}, {} + {} texts, {} epochs, batch {} in {} parts, seed {}, {}",
-                       model_text(), data_->configuration(), data_->items(Part::training),
-                       data_->items(Part::held_out), settings_.epochs, settings_.batch, settings_.accumulate,
-                       settings_.execution.seed, Placement{.dtype = products_}.dtype_name());
+    return fmt::format("regression of {}, {}, {} + {} texts, {}", model_text(), data_->configuration(),
+                       data_->items(Part::training), data_->items(Part::held_out), steps_text());
   }
 
   at::Tensor loss(const std::int64_t step, const Gradients& gradients) override {

@@ -171,6 +171,29 @@ TEST(Distill, RefusesToResumeWhatIsNotTheSame) {
   EXPECT_THROW(distill(request), Error);
 }
 
+TEST(Distill, GoesOnWithTheSameDataAlone) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  std::stop_source source;
+  source.request_stop();
+  const auto expect_no_resumption = [&](const auto& change) {
+    EXPECT_TRUE(distill(request, {}, source.get_token()).stopped);
+    change();
+    request.settings.resume = true;
+    EXPECT_THAT([&] { distill(request); }, ::testing::ThrowsMessage<UsageError>(HasSubstr("was made with")));
+    request.settings.resume = false;
+  };
+  expect_no_resumption([&] { // as many lines
+    std::ofstream(request.data.front(), std::ios::in | std::ios::binary) << "zz";
+  });
+  request.settings.model_folder = make_toy_model(folder, "dinov2");
+  request.data = {make_toy_pictures(folder, 2)};
+  expect_no_resumption([&] { request.settings.execution.image_size = 42; });
+  expect_no_resumption([&] {
+    std::filesystem::rename(folder / "pictures" / "red" / "1.ppm", folder / "pictures" / "red" / "7.ppm");
+  });
+}
+
 TEST(Distill, KernelsWithoutMapsAreAUsageError) {
   const ToyFolder folder;
   DistillRequest request = toy_distillation(folder);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
+#include "engine/base/paths.h"
 #include "engine/base/safetensors.h"
 #include "engine/models/transformer/model.h"
 #include "engine/training/data/sampling.h"
@@ -240,6 +241,60 @@ TEST(Finetune, LearnsFromATableOfTexts) {
     ASSERT_THAT(outcome.adapter.classes, SizeIs(2));
     EXPECT_EQ(outcome.adapter.classes[1].label, "late");
   }
+}
+
+void stop_after_a_step(const FinetuneRequest& request) {
+  std::stop_source source;
+  const auto stop_at_1 = [&](const TrainingProgress& progress) {
+    if (progress.total_step == 1) source.request_stop();
+  };
+  ASSERT_TRUE(finetune(request, stop_at_1, source.get_token()).stopped);
+}
+
+template <typename Change>
+void expect_no_resumption(FinetuneRequest request, const Change& change) {
+  request.settings.resume = true;
+  change(request);
+  EXPECT_THAT([&] { finetune(request); }, ThrowsMessage<UsageError>(HasSubstr("was made with")));
+}
+
+TEST(Finetune, GoesOnWithTheSamePicturesClassesAndOptionsAlone) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  request.classes = {"red", "green"};
+  request.settings.output = request.data.front() / "tail.safetensors"; // is no data
+  stop_after_a_step(request);
+  expect_no_resumption(request, [](FinetuneRequest& other) { other.classes = {"red", "blue"}; });
+  expect_no_resumption(request, [](FinetuneRequest& other) { other.classes = {"green", "red"}; });
+  expect_no_resumption(request, [](FinetuneRequest& other) { other.warmup = 0.1; });
+  expect_no_resumption(request, [](FinetuneRequest& other) { other.weight_decay = 0.1; });
+  expect_no_resumption(request, [](FinetuneRequest& other) { other.label_smoothing = 0; });
+  std::ofstream(folder / "labels.tsv") << "red\tscarlet\n";
+  expect_no_resumption(request, [&](FinetuneRequest& other) { other.labels = folder / "labels.tsv"; });
+  const auto picture = request.data.front() / "red" / "3.ppm",
+             other_name = request.data.front() / "red/30.ppm";
+  std::filesystem::rename(picture, other_name);
+  expect_no_resumption(request, [](FinetuneRequest&) {});
+  std::filesystem::rename(other_name, picture);
+  request.settings.resume = true;
+  request.settings.learning_rate = 1e-3;
+  EXPECT_FALSE(finetune(request).stopped);
+}
+
+TEST(Finetune, GoesOnWithTheSameTableAndColumnsAlone) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  request.settings.model_folder = testing::make_toy_model(folder, "bert");
+  request.data = {make_toy_table(folder, 40)};
+  request.columns = {.text = 2, .pair = 3, .label = 1};
+  request.header = true;
+  stop_after_a_step(request);
+  expect_no_resumption(request,
+                       [](FinetuneRequest& other) { other.columns = {.text = 3, .pair = 2, .label = 1}; });
+  std::string table = read_text_file(request.data.front());
+  table[table.size() - 3] = '7'; // the last letter
+  std::ofstream(request.data.front()) << table;
+  expect_no_resumption(request, [](FinetuneRequest&) {});
 }
 
 TEST(Finetune, KeepsTheBestOfWhatItValidated) {

@@ -178,6 +178,23 @@ TEST(NextTokens, GoesOnBitForBit) {
   EXPECT_EQ(whole, resumed);
 }
 
+TEST(NextTokens, GoOnWithTheSameTextAlone) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_next_tokens(folder);
+  std::stop_source source;
+  const auto stop_at_1 = [&](const TrainingProgress& progress) {
+    if (progress.total_step == 1) source.request_stop();
+  };
+  EXPECT_TRUE(finetune(request, stop_at_1, source.get_token()).stopped);
+  request.settings.resume = true;
+  // The same sentences in another order are as many tokens.
+  std::ifstream held_out(request.validation);
+  std::string reversed;
+  for (std::string line; std::getline(held_out, line);) reversed.insert(0, line + "\n");
+  std::ofstream(request.validation) << reversed;
+  EXPECT_THAT([&] { finetune(request); }, ThrowsMessage<UsageError>(HasSubstr("was made with")));
+}
+
 std::filesystem::path make_answers(const ToyFolder& folder) {
   std::ofstream table(folder / "answers.tsv");
   table << "prompt\tanswer\n";
