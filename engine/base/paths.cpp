@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a shell has opened: standard input, <(a command).
+// What a shell has opened to be read: standard input, <(a command).
 bool is_descriptor(const fs::path& file) {
   const std::string_view name = file.native();
   return name == "/dev/stdin" || name.starts_with("/dev/fd/") || name.starts_with("/proc/self/fd/");
@@ -53,12 +53,15 @@ fs::path user_folder(const char* variable, const char* below_home) {
 }
 
 // Whether the path, or what it is a link to, is a name that the system gives to an open file, as /dev/stdout.
+// (/dev/shm holds files of their own.)
 bool names_open_file(fs::path file) {
   std::error_code none;
   constexpr int most_links = 8;
   for (int i = 0; i < most_links; ++i) {
-    const std::string name = file.string();
-    if (name.starts_with("/dev/") || name.starts_with("/proc/")) return true;
+    const std::string_view name = file.native();
+    if (name == "/dev/stdout" || name == "/dev/stderr" || name.starts_with("/dev/fd/") ||
+        name.starts_with("/proc/"))
+      return true;
     if (!fs::is_symlink(fs::symlink_status(file, none))) return false;
     file = file.parent_path() / fs::read_symlink(file, none);
   }
@@ -66,12 +69,13 @@ bool names_open_file(fs::path file) {
 }
 
 // A device or a pipe is written to, /dev/stdout as well where it is a file; a new file would take its place.
+// What that file holds already (>>) stays.
 bool write_to_device(const fs::path& file, const std::span<const std::string_view> pieces) {
   std::error_code none;
   const fs::file_status status = fs::status(file, none);
   if (fs::is_directory(status)) throw Error(file.string(), "is a folder", "name a file");
   if (!fs::exists(status) || (fs::is_regular_file(status) && !names_open_file(file))) return false;
-  std::ofstream stream(file, std::ios::binary);
+  std::ofstream stream(file, std::ios::binary | std::ios::app);
   for (const std::string_view piece : pieces)
     stream.write(piece.data(), static_cast<std::streamsize>(piece.size()));
   stream.flush();

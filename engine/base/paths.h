@@ -38,7 +38,8 @@ std::string read_text_file(const std::filesystem::path& file, std::size_t most_b
 // The same of at most so many bytes, however many the file has.
 std::string read_beginning(const std::filesystem::path& file, std::size_t most_bytes);
 // Writes a temporary file beside `file`, flushes it and renames it, so that readers see either the old or the
-// new content. Throws Error (disk full, no permission).
+// new content. A file that is replaced keeps its mode, a symbolic link stays one. What a shell has opened
+// (/dev/stdout) is appended to. Throws Error (disk full, no permission).
 void write_file_atomically(const std::filesystem::path& file, std::string_view bytes);
 // The same for several pieces, written one after another.
 void write_file_atomically(const std::filesystem::path& file, std::span<const std::string_view> pieces);

@@ -23,6 +23,29 @@ namespace fs = std::filesystem;
               remedy_of_writing(error));
 }
 
+// The file that a symbolic link leads to, over others too, whether it is there or not. A link of another user
+// is not followed: in a folder of many users it could lead to any file.
+fs::path file_behind(fs::path file) {
+  constexpr int most_links = 40; // as the kernel
+  for (int i = 0; i < most_links; ++i) {
+    struct stat status {};
+    if (::lstat(file.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return file;
+    if (status.st_uid != ::geteuid() && status.st_uid != 0) return file;
+    std::error_code failed;
+    const fs::path next = fs::read_symlink(file, failed);
+    if (failed) fail_to_replace(file, failed.value());
+    file = file.parent_path() / next;
+  }
+  fail_to_replace(file, ELOOP);
+}
+
+// Who may read and write the file; nullopt if there is none.
+std::optional<mode_t> mode_of(const fs::path& file) {
+  struct stat status {};
+  if (::lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return status.st_mode & 0777U;
+}
+
 enum class TemporaryKind { file, folder };
 
 struct TemporaryName {
@@ -50,11 +73,11 @@ bool is_own(const int descriptor, const TemporaryKind kind) {
          (kind == TemporaryKind::folder || (S_ISREG(opened.st_mode) && opened.st_nlink == 1));
 }
 
-Opened open_temporary(const fs::path& name, const TemporaryKind kind) {
+Opened open_temporary(const fs::path& name, const TemporaryKind kind, const mode_t mode) {
   constexpr int common = O_CLOEXEC | O_NOFOLLOW;
   if (kind == TemporaryKind::file) {
     for (;;) {
-      const int made = ::open(name.c_str(), common | O_WRONLY | O_CREAT | O_EXCL, 0666);
+      const int made = ::open(name.c_str(), common | O_WRONLY | O_CREAT | O_EXCL, mode);
       if (made >= 0 || errno != EEXIST) return {made, made >= 0};
       const int found = ::open(name.c_str(), common | O_WRONLY | O_NONBLOCK);
       if (found >= 0 || errno != ENOENT) return {found, false};
@@ -62,7 +85,7 @@ Opened open_temporary(const fs::path& name, const TemporaryKind kind) {
     }
   }
   for (;;) {
-    const bool is_new = ::mkdir(name.c_str(), 0777) == 0;
+    const bool is_new = ::mkdir(name.c_str(), mode) == 0;
     if (!is_new && errno != EEXIST) return {};
     const int found = ::open(name.c_str(), common | O_RDONLY | O_DIRECTORY);
     if (found >= 0 || errno != ENOENT) return {found, is_new};
@@ -77,7 +100,7 @@ void remove_temporary(const fs::path& name, const TemporaryKind kind) {
 }
 
 // For file systems without locks.
-TemporaryName unique_name(const fs::path& target, const TemporaryKind kind) {
+TemporaryName unique_name(const fs::path& target, const TemporaryKind kind, const mode_t mode) {
   std::string name = target.string() + ".XXXXXX";
   const bool is_file = kind == TemporaryKind::file;
   const int descriptor = is_file ? ::mkostemp(name.data(), O_CLOEXEC) : -1;
@@ -85,14 +108,15 @@ TemporaryName unique_name(const fs::path& target, const TemporaryKind kind) {
   // Those functions make private ones.
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  ::chmod(name.c_str(), (is_file ? 0666U : 0777U) & ~mask);
+  ::chmod(name.c_str(), mode & ~mask);
   return {name, descriptor};
 }
 
 // One attempt; nullopt if another process has the name. Allocates nothing once the file is there, which
 // would stay if memory ran out.
-std::optional<TemporaryName> take_temporary(const fs::path& target, fs::path name, const TemporaryKind kind) {
-  const auto [descriptor, is_new] = open_temporary(name, kind);
+std::optional<TemporaryName> take_temporary(const fs::path& target, fs::path name, const TemporaryKind kind,
+                                            const mode_t mode) {
+  const auto [descriptor, is_new] = open_temporary(name, kind, mode);
   if (descriptor < 0) {
     const int error = errno;
     if (is_new) remove_temporary(name, kind);
@@ -108,17 +132,18 @@ std::optional<TemporaryName> take_temporary(const fs::path& target, fs::path nam
   if (is_new && !taken) remove_temporary(name, kind); // no locks here
   ::close(descriptor);
   if (taken) return std::nullopt;
-  return unique_name(target, kind);
+  return unique_name(target, kind, mode);
 }
 
-TemporaryName take_temporary(const fs::path& target, const TemporaryKind kind) {
+// `mode`: of a new file or folder, less what the process masks.
+TemporaryName take_temporary(const fs::path& target, const TemporaryKind kind, const mode_t mode) {
   constexpr int most = 1000; // processes that write the same target at once
   for (int number = 1; number < most; ++number) {
     fs::path name = target.string() + ".hydrascope-part";
     if (number > 1) name += "-" + std::to_string(number);
-    if (auto taken = take_temporary(target, std::move(name), kind)) return *std::move(taken);
+    if (auto taken = take_temporary(target, std::move(name), kind, mode)) return *std::move(taken);
   }
-  return unique_name(target, kind);
+  return unique_name(target, kind, mode);
 }
 
 } // namespace
@@ -159,10 +184,14 @@ void flush_file_system(const fs::path& folder) {
   if (!flushed) fail_to_replace(folder, error);
 }
 
-TemporaryFile::TemporaryFile(const fs::path& target) : target_(target) {
-  TemporaryName taken = take_temporary(target, TemporaryKind::file);
+TemporaryFile::TemporaryFile(const fs::path& target) : target_(file_behind(target)) {
+  const std::optional<mode_t> mode = mode_of(target_);
+  TemporaryName taken = take_temporary(target_, TemporaryKind::file, mode.value_or(0666U));
   name_ = std::move(taken.path);
   descriptor_ = taken.descriptor;
+  // From the beginning: nobody may read of a private file what is being written. Fails where files have no
+  // modes, which then need none.
+  if (mode) ::fchmod(descriptor_, *mode);
   if (::ftruncate(descriptor_, 0) == 0) return;
   const int error = errno;
   ::close(descriptor_);
@@ -195,7 +224,7 @@ void TemporaryFile::commit_unflushed() {
 }
 
 TemporaryFolder::TemporaryFolder(const fs::path& target) : target_(target) {
-  TemporaryName taken = take_temporary(target, TemporaryKind::folder);
+  TemporaryName taken = take_temporary(target, TemporaryKind::folder, 0777U);
   name_ = std::move(taken.path);
   descriptor_ = taken.descriptor;
   std::error_code failed;

@@ -9,7 +9,8 @@
 
 namespace hydrascope {
 
-// FILE.hydrascope-part; removed unless commit() succeeds. All functions throw Error.
+// FILE.hydrascope-part, with the mode of the file that it will replace; where FILE is a symbolic link, beside
+// and in place of what the link leads to. Removed unless commit() succeeds. All functions throw Error.
 class TemporaryFile {
 public:
   explicit TemporaryFile(const std::filesystem::path& target);

@@ -8,7 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
@@ -97,6 +99,59 @@ TEST_F(Temporary, ADeviceIsWrittenToAndStays) {
   const std::string error = error_of([] { write_file_atomically("/dev/full", "bytes"); });
   EXPECT_THAT(error, HasSubstr("/dev/full: cannot be written (No space left on device); free some space"));
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
+TEST_F(Temporary, WhatAShellAppendsToKeepsWhatItHolds) {
+  scratch_.write("all.csv", "first\n");
+  const int descriptor = ::open((folder() / "all.csv").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  ASSERT_GE(descriptor, 0);
+  write_file_atomically("/dev/fd/" + std::to_string(descriptor), "second\n");
+  ::close(descriptor);
+  EXPECT_EQ(read_text_file(folder() / "all.csv"), "first\nsecond\n");
+}
+
+TEST_F(Temporary, AFileKeepsItsMode) {
+  constexpr fs::perms own = fs::perms::owner_read | fs::perms::owner_write;
+  const auto is_private = [&](const char* name) { return fs::status(folder() / name).permissions() == own; };
+  scratch_.write("figure.svg", "old");
+  fs::permissions(file(), own);
+  {
+    scratch_.write("figure.svg.hydrascope-part", "of a killed process");
+    TemporaryFile begun(file());
+    EXPECT_TRUE(is_private("figure.svg.hydrascope-part"));
+    TemporaryFile other(file());
+    EXPECT_TRUE(is_private("figure.svg.hydrascope-part-2"));
+  }
+  write_file_atomically(file(), "new");
+  EXPECT_EQ(read_text_file(file()), "new");
+  EXPECT_TRUE(is_private("figure.svg"));
+  write_file_atomically(folder() / "other.svg", "new");
+  scratch_.write("usual", "");
+  EXPECT_EQ(fs::status(folder() / "other.svg").permissions(), fs::status(folder() / "usual").permissions());
+}
+
+TEST_F(Temporary, ASymbolicLinkStaysOne) {
+  fs::create_directory(folder() / "real");
+  scratch_.write("real/figure.svg", "old");
+  fs::create_symlink("real/figure.svg", folder() / "second.svg");
+  fs::create_symlink("second.svg", file());
+  write_file_atomically(file(), "new");
+  EXPECT_TRUE(fs::is_symlink(file()));
+  EXPECT_TRUE(fs::is_symlink(folder() / "second.svg"));
+  EXPECT_EQ(read_text_file(folder() / "real/figure.svg"), "new");
+  EXPECT_EQ(names_in(folder() / "real"), (std::vector<std::string>{"figure.svg"}));
+
+  fs::remove(folder() / "real/figure.svg"); // as open() does, the file is made where the link leads to
+  write_file_atomically(file(), "again");
+  EXPECT_TRUE(fs::is_symlink(file()));
+  EXPECT_EQ(read_text_file(folder() / "real/figure.svg"), "again");
+  fs::remove_all(folder() / "real");
+  EXPECT_THAT(error_of([&] { write_file_atomically(file(), "nowhere"); }),
+              HasSubstr("real/figure.svg: cannot be written (No such file or directory)"));
+  fs::create_symlink("loop.svg", folder() / "loop.svg");
+  EXPECT_THAT(error_of([&] { write_file_atomically(folder() / "loop.svg", "nowhere"); }),
+              HasSubstr("symbolic links"));
+  EXPECT_EQ(names_in(folder()), (std::vector<std::string>{"figure.svg", "loop.svg", "second.svg"}));
 }
 
 TEST_F(Temporary, AFolderIsNoFile) {
