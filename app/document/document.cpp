@@ -23,7 +23,8 @@ bool same_input(const RunInput& left, const RunInput& right) {
 bool Scene::operator==(const Scene& other) const {
   const bool inputs =
       input.has_value() == other.input.has_value() && (!input || same_input(*input, *other.input));
-  return inputs && hidden_tokens == other.hidden_tokens && muted_heads == other.muted_heads &&
+  const bool models = !model || !other.model || model->stamp == other.model->stamp; // of the same folder
+  return inputs && models && hidden_tokens == other.hidden_tokens && muted_heads == other.muted_heads &&
          model_folder == other.model_folder && adapters == other.adapters && schedules == other.schedules &&
          layer == other.layer && head == other.head && default_query == other.default_query &&
          query == other.query && key == other.key && target == other.target &&
@@ -121,7 +122,8 @@ KernelSpec detail_kernel(const Document& document) {
 }
 
 std::string setup_key(const Scene& scene, Side side) {
-  std::string key = scene.model_folder.string() + (scene.adapters.automatic ? "\nautomatic" : "\nexplicit");
+  std::string key = scene.model_folder.string() + '\n' + (scene.model ? scene.model->stamp : "");
+  key += scene.adapters.automatic ? "\nautomatic" : "\nexplicit";
   for (const auto& file : scene.adapters.files) key += "\n" + file.string();
   for (const KernelSpec& kernel : scene.schedules[static_cast<std::size_t>(side)].layers)
     key += "\n" + kernel.text();

@@ -284,14 +284,12 @@ void check_version(const Json& json, const std::string& subject) {
 } // namespace
 
 std::string FileHashes::of(const fs::path& file) {
-  std::error_code failed;
-  const auto written = fs::last_write_time(file, failed);
-  const std::uintmax_t size = failed ? 0 : fs::file_size(file, failed);
-  if (failed) return {};
+  const std::string stamp = file_stamp(file);
+  if (stamp.empty()) return {};
   Known& known = known_[file];
-  if (known.hash.empty() || known.written != written || known.size != size) {
+  if (known.hash.empty() || known.stamp != stamp) {
     try {
-      known = {written, size, sha256_of_file(file)};
+      known = {stamp, sha256_of_file(file)};
     } catch (const Error&) {
       known = {};
     }

@@ -49,9 +49,7 @@ public:
 
 private:
   struct Known {
-    std::filesystem::file_time_type written;
-    std::uintmax_t size = 0;
-    std::string hash;
+    std::string stamp, hash; // stamp: file_stamp()
   };
   std::map<std::filesystem::path, Known> known_;
 };

@@ -90,8 +90,9 @@ std::string request_key(const Document& document, Side side) {
 }
 
 std::string subject_key(const Document& document) {
-  return fmt::format("{} {}", document.kind == InputKind::image ? "image" : "text",
-                     document.scene().model ? document.scene().model_folder.string() : "");
+  const Scene& scene = document.scene();
+  const std::string kind = document.kind == InputKind::image ? "image" : "text";
+  return scene.model ? fmt::format("{} {} {}", kind, scene.model_folder.string(), scene.model->stamp) : kind;
 }
 
 RunRequest make_run_request(const Document& document, Side side, const QuantityKeys& quantities,

@@ -26,8 +26,8 @@ VectorsKey queries_and_keys(const Document& document);
 // by side.
 std::string request_key(const Document& document, Side side);
 
-// The model and the kind of input: results of another subject are no older ones of this, and are not to be
-// seen.
+// The model, as it was opened, and the kind of input: results of another subject are no older ones of this,
+// and are not to be seen.
 std::string subject_key(const Document& document);
 
 // Throws Error if the scene has no input or no model; ask can_run first.

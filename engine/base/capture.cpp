@@ -78,6 +78,26 @@ bool names_layers(const std::filesystem::path& file) {
   }
 }
 
+// FILE; FILE:PART or FILE:PART:SEQUENCE where no file has the whole name.
+CaptureAddress split_address(const std::filesystem::path& named) {
+  std::error_code none;
+  CaptureAddress address;
+  address.path = named;
+  const std::string text = named.string();
+  constexpr std::string_view ending = ".safetensors:";
+  const std::size_t at = text.rfind(ending);
+  if (at == std::string::npos || std::filesystem::exists(named, none)) return address;
+  address.path = text.substr(0, at + ending.size() - 1);
+  address.part = text.substr(at + ending.size());
+  if (const std::size_t colon = address.part.find(':'); colon != std::string::npos) {
+    const auto item = whole_number(std::string_view(address.part).substr(colon + 1));
+    address.item = item.value_or(-1); // part_of() refuses it
+    address.has_item = true;
+    address.part.resize(colon);
+  }
+  return address;
+}
+
 } // namespace
 
 Capture Capture::open(const std::filesystem::path& path) {
@@ -181,25 +201,12 @@ void Capture::check_numbers(std::size_t layer, std::int64_t item) const {
   }
 }
 
+std::filesystem::path capture_path(const std::filesystem::path& named) { return split_address(named).path; }
+
 std::optional<CaptureAddress> capture_address(const std::filesystem::path& named) {
   namespace fs = std::filesystem;
   std::error_code none;
-  CaptureAddress address;
-  address.path = named;
-  if (!fs::exists(named, none)) { // FILE:PART:SEQUENCE
-    const std::string text = named.string();
-    constexpr std::string_view ending = ".safetensors:";
-    const std::size_t at = text.rfind(ending);
-    if (at == std::string::npos) return std::nullopt;
-    address.path = text.substr(0, at + ending.size() - 1);
-    address.part = text.substr(at + ending.size());
-    if (const std::size_t colon = address.part.find(':'); colon != std::string::npos) {
-      const auto item = whole_number(std::string_view(address.part).substr(colon + 1));
-      address.item = item.value_or(-1); // part_of() refuses it
-      address.has_item = true;
-      address.part.resize(colon);
-    }
-  }
+  CaptureAddress address = split_address(named);
   if (fs::is_directory(address.path, none)) {
     const std::vector<fs::path> files = files_in(address.path);
     const auto with = std::ranges::count_if(files, names_layers);

@@ -92,6 +92,8 @@ struct CaptureAddress {
   std::int64_t item = 0;
   bool has_item = false; // the address names the sequence
 };
+// The file or folder that an address names, whether it is there or not.
+std::filesystem::path capture_path(const std::filesystem::path& named);
 // nullopt if there is no such file, or it holds no capture; damaged captures are recognised all the same.
 std::optional<CaptureAddress> capture_address(const std::filesystem::path& named);
 // The part that an address names; the first if it names none. Throws UsageError that lists the parts, also

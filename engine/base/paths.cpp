@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include "engine/base/encoding.h"
 #include "engine/base/error.h"
@@ -121,6 +122,13 @@ bool is_file_name(const std::string_view name) {
 
 std::string last_name(const fs::path& path) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+std::string file_stamp(const fs::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) return {};
+  return fmt::format("{} bytes, {}.{:09}, file {} of {}", status.st_size, status.st_mtim.tv_sec,
+                     status.st_mtim.tv_nsec, status.st_ino, status.st_dev);
 }
 
 std::string sha256_of_file(const fs::path& file) {

@@ -27,6 +27,10 @@ std::string last_name(const std::filesystem::path& path);
 // Whether this names a file that lies beside the one that names it: a path to another folder is malicious.
 bool is_file_name(std::string_view name);
 
+// A text that changes when the file is written to or another takes its place: its size, the time of its last
+// change, and which file it is. Empty if there is none.
+std::string file_stamp(const std::filesystem::path& file);
+
 // SHA-256 in lower-case hexadecimal. Throws Error if the file cannot be read.
 std::string sha256_of_file(const std::filesystem::path& file);
 std::string sha256_of_text(std::string_view text);

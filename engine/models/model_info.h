@@ -34,6 +34,7 @@ struct CaptureInfo {
 struct ModelInfo {
   std::string name;             // catalogue name or folder name
   std::filesystem::path folder; // Hugging Face folder
+  std::string stamp;            // model_stamp() of the folder when it was read
   std::string family;           // "vit", "deit", "deit-distilled", "dinov2", "bert", "gpt2", "llama"
   InputKind input = InputKind::image;
   int layers = 0;
@@ -74,6 +75,10 @@ constexpr std::string_view bundled_model(const InputKind input) {
 // names a capture stays as it is.
 // Throws Error that names what was looked for and where.
 std::filesystem::path resolve_model(std::string_view name_or_folder);
+
+// A text that changes when a file is written again that a model or a capture is read from: configuration,
+// weights, tokenizer. Empty if there is none of that name.
+std::string model_stamp(const std::filesystem::path& folder);
 
 // Reads config.json alone, or a capture's header. Throws Error, ForeignFile (no known model_type or
 // architecture), BrokenFile.

@@ -9,10 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "engine/base/error.h"
 #include "engine/base/files.h"
+#include "engine/base/paths.h"
 #include "engine/base/safetensors.h"
 #include "engine/models/capture/capture_model.h"
 #include "engine/models/checkpoint/adapter_files.h"
@@ -61,14 +60,21 @@ std::shared_ptr<const Model> placed_over(const std::shared_ptr<const Model>& mod
 
 } // namespace
 
+// What a value is made from: a path, the stamp of what lies there, and other settings.
+struct StoreKey {
+  std::string path, stamp, settings = {};
+
+  bool operator==(const StoreKey&) const = default;
+};
+
 // Values by key. The first thread that requests a value makes it, and others wait for it. Evicts the least
-// recently used beyond `limit`.
+// recently used beyond `limit`, and those of a path that has changed since.
 template <typename Value>
 class SharedValues {
 public:
   explicit SharedValues(std::size_t limit) : limit_(limit) {}
 
-  Value get(const std::string& key, const std::function<Value()>& make) {
+  Value get(const StoreKey& key, const std::function<Value()>& make) {
     std::promise<Value> promise;
     if (const std::shared_future<Value> known = find_or_add(key, promise); known.valid()) return known.get();
     try {
@@ -99,7 +105,7 @@ public:
 
 private:
   struct Entry {
-    std::string key;
+    StoreKey key;
     std::shared_future<Value> value;
   };
 
@@ -108,19 +114,22 @@ private:
   }
 
   // The key's value, finished or in progress; else an invalid future, after storing the promise's.
-  std::shared_future<Value> find_or_add(const std::string& key, std::promise<Value>& promise) {
+  std::shared_future<Value> find_or_add(const StoreKey& key, std::promise<Value>& promise) {
     const std::lock_guard lock(mutex_);
     const auto found = std::ranges::find(entries_, key, &Entry::key);
     if (found != entries_.end()) {
       std::rotate(found, found + 1, entries_.end());
       return entries_.back().value;
     }
+    std::erase_if(entries_, [&](const Entry& entry) {
+      return entry.key.path == key.path && entry.key.stamp != key.stamp;
+    });
     if (entries_.size() >= limit_) entries_.erase(entries_.begin());
     entries_.push_back({key, promise.get_future().share()});
     return {};
   }
 
-  void forget(const std::string& key) {
+  void forget(const StoreKey& key) {
     const std::lock_guard lock(mutex_);
     std::erase_if(entries_, [&](const Entry& entry) { return entry.key == key; });
   }
@@ -141,6 +150,11 @@ bool is_lost(const Model& model) {
 
 struct ModelStore::State {
   explicit State(ModelSource from) : source(std::move(from)) {}
+
+  std::shared_ptr<const Model> base(const std::filesystem::path& folder, const std::string& stamp) {
+    if (any_mapping_lost()) forget_lost();
+    return bases.get({folder.string(), stamp}, [&] { return source.load(folder); });
+  }
 
   // Models whose files could not be read are loaded again when they are next requested.
   void forget_lost() {
@@ -188,12 +202,8 @@ struct ModelStore::State {
       }
     return adapters;
   }
-  // Reads the file again if it has changed.
   AdapterInfo adapter_file(const std::filesystem::path& file) {
-    std::error_code missing; // ignored: read_adapter_info throws a clearer error
-    const auto written = std::filesystem::last_write_time(file, missing);
-    return files.get(fmt::format("{}|{}", file.string(), written.time_since_epoch().count()),
-                     [&] { return read_adapter_info(file); });
+    return files.get({file.string(), file_stamp(file)}, [&] { return read_adapter_info(file); });
   }
   std::vector<AppliedAdapter> choose(const Model& base, const AdapterChoice& choice, const Schedule& schedule,
                                      AutomaticAdapters automatic);
@@ -216,8 +226,7 @@ ModelStore::ModelStore(ModelSource source) : state_(std::make_unique<State>(std:
 ModelStore::~ModelStore() = default;
 
 std::shared_ptr<const Model> ModelStore::base(const std::filesystem::path& folder) {
-  if (any_mapping_lost()) state_->forget_lost();
-  return state_->bases.get(folder.string(), [&] { return state_->source.load(folder); });
+  return state_->base(folder, model_stamp(folder));
 }
 
 void ModelStore::release_unused(const std::optional<std::string>& device) {
@@ -231,14 +240,16 @@ void ModelStore::release_unused(const std::optional<std::string>& device) {
 }
 
 std::shared_ptr<const std::vector<AdapterInfo>> ModelStore::available(const std::filesystem::path& folder) {
-  return state_->available.get(folder.string(), [&] {
-    std::set<std::string> bases = {base(folder)->hash()};
+  const StoreKey key{folder.string(), model_stamp(folder)};
+  return state_->available.get(key, [&] {
+    const auto model = state_->base(folder, key.stamp);
+    std::set<std::string> bases = {model->hash()};
     // An adapter may be listed before the adapter that it was trained on.
     std::vector<AdapterInfo> fitting;
     for (std::size_t before = 0; before != bases.size();) {
       before = bases.size();
       fitting.clear();
-      for (const AdapterInfo& adapter : state_->known_of(*base(folder))) {
+      for (const AdapterInfo& adapter : state_->known_of(*model)) {
         if (!bases.contains(adapter.base)) continue;
         bases.insert(adapter.hash);
         fitting.push_back(adapter);
@@ -307,16 +318,17 @@ AppliedModel ModelStore::apply(const std::filesystem::path& folder, const Adapte
                                const Schedule& schedule, const Placement& placement,
                                const AutomaticAdapters automatic) {
   AppliedModel applied;
-  const auto base_model = base(folder);
+  StoreKey key{folder.string(), model_stamp(folder)};
+  const auto base_model = state_->base(folder, key.stamp);
   applied.model = base_model;
   applied.device = placement.device_name();
   applied.dtype = placement.dtype_name();
   applied.adapters = state_->choose(*applied.model, choice, schedule, automatic);
 
-  const std::string placed_key = folder.string() + '|' + applied.device + '|' + applied.dtype;
-  std::string key = placed_key;
+  key.settings = applied.device + '|' + applied.dtype;
+  const StoreKey placed_key = key;
   for (const AppliedAdapter& adapter : applied.adapters)
-    key += '|' + adapter.info.hash + (adapter.for_schedule ? "" : "?");
+    key.settings += '|' + adapter.info.hash + (adapter.for_schedule ? "" : "?");
   return state_->applied.get(key, [&] {
     std::vector<std::string> hashes;
     for (AppliedAdapter& adapter : applied.adapters) {

@@ -71,7 +71,7 @@ public:
   ModelStore(const ModelStore&) = delete;
   ModelStore& operator=(const ModelStore&) = delete;
 
-  // The base model of a folder. Throws as load_model.
+  // The base model of a folder, loaded again if its files have changed (model_stamp()). Throws as load_model.
   std::shared_ptr<const Model> base(const std::filesystem::path& folder);
 
   // The model with the adapters of the choice; an automatic choice depends on the schedule. Throws as

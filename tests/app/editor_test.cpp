@@ -8,6 +8,8 @@
 
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
+#include "app/jobs/requests.h"
+#include "engine/base/paths.h"
 #include "tests/app/fixture.h"
 
 namespace hydrascope::app::tests {
@@ -200,6 +202,27 @@ TEST(Edits, LeaveNoAdaptersOfAnotherModel) {
   EXPECT_EQ(editor.document().scene().adapters, AdapterChoice());
   editor.undo();
   EXPECT_EQ(editor.document().scene().adapters, chosen);
+}
+
+TEST(Edits, OpenAModelAgainThatHasBeenWrittenAgain) {
+  const ScratchFolder folder;
+  fs::copy(golden_model("bert"), folder / "bert");
+  const fs::path config = folder / "bert/config.json";
+  Editor editor;
+  editor.set_initial(small_document());
+  ASSERT_TRUE(open_model(editor, (folder / "bert").string()));
+  const std::string request = request_key(editor.document(), Side::a),
+                    subject = subject_key(editor.document());
+  std::string text = read_text_file(config);
+  const std::string layers = "\"num_hidden_layers\": ";
+  text.replace(text.find(layers + "2"), layers.size() + 1, layers + "1");
+  write_file_atomically(config, text);
+  ASSERT_TRUE(open_model(editor, (folder / "bert").string()));
+  EXPECT_EQ(editor.document().scene().model->layers, 1);
+  EXPECT_EQ(editor.document().scene().schedules[0].layers.size(), 1U);
+  // What has been computed is of the other one.
+  EXPECT_NE(request_key(editor.document(), Side::a), request);
+  EXPECT_NE(subject_key(editor.document()), subject);
 }
 
 TEST(Edits, NeverRemoveTheLastHeadMapOrComparedKernel) {

@@ -101,6 +101,7 @@ Opened open_named(const std::filesystem::path& named) {
   const std::optional<CaptureAddress> address = capture_address(named);
   if (!address)
     throw Error(named.string(), "there is no such capture", "name a file that tools/capture.py has written");
+  std::string stamp = model_stamp(named); // before anything is read: a file may change meanwhile
   Opened opened{.capture = Capture::open(address->path), .part = {}, .item = address->item, .info = {}};
   const std::size_t part = part_of(opened.capture, *address);
   opened.part = opened.capture.parts()[part];
@@ -112,6 +113,7 @@ Opened open_named(const std::filesystem::path& named) {
   if (capture.parts.size() > 1) info.name += " " + opened.part.name;
   if (address->has_item) info.name += fmt::format(" {}", opened.item);
   info.folder = named;
+  info.stamp = std::move(stamp);
   info.family = "capture";
   info.input = capture.rows > 0 ? InputKind::image : InputKind::text;
   const CaptureLayer& first = opened.layer(0);

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "engine/base/capture.h"
 #include "engine/base/config_fields.h"
 #include "engine/base/error.h"
+#include "engine/base/paths.h"
 #include "engine/models/hub/hub_cache.h"
 
 namespace hydrascope {
@@ -203,6 +206,7 @@ ModelConfig read_config(const std::filesystem::path& folder) {
   const auto file = folder / "config.json";
   if (!std::filesystem::exists(file))
     throw Error(folder.string(), "has no config.json", "name a Hugging Face model folder");
+  std::string stamp = model_stamp(folder); // before anything is read: a file may change meanwhile
   const ConfigFields fields = ConfigFields::of_file(file);
   const std::string type = fields.text("model_type", "");
   ModelConfig config;
@@ -220,12 +224,30 @@ ModelConfig read_config(const std::filesystem::path& folder) {
         type.empty() ? "names no model_type" : "the model_type \"" + type + "\" is not supported",
         "use a vit, deit, dinov2, bert, gpt2, llama, mistral or qwen2 model");
   config.file = file;
+  config.stamp = std::move(stamp);
   return config;
+}
+
+std::string model_stamp(const std::filesystem::path& folder) {
+  const std::filesystem::path place = capture_path(folder);
+  std::error_code none;
+  if (!std::filesystem::is_directory(place, none)) return file_stamp(place);
+  std::vector<std::string> lines;
+  for (const std::filesystem::path& entry : entries_of(place)) {
+    const std::filesystem::path kind = entry.extension();
+    if (kind == ".json" || kind == ".txt" || kind == ".safetensors")
+      lines.push_back(entry.filename().string() + ' ' + file_stamp(entry) + '\n');
+  }
+  std::ranges::sort(lines);
+  std::string all;
+  for (const std::string& line : lines) all += line;
+  return sha256_of_text(all);
 }
 
 ModelInfo info_of(const ModelConfig& config, const std::filesystem::path& folder) {
   ModelInfo info;
   info.folder = folder;
+  info.stamp = config.stamp;
   info.name = repository_of_snapshot(folder); // the folder's own name is a commit's hash
   if (info.name.empty())
     info.name =

@@ -38,6 +38,7 @@ struct RotaryConfig {
 
 struct ModelConfig {
   std::filesystem::path file;
+  std::string stamp;  // as ModelInfo::stamp
   std::string family; // as ModelInfo::family
   int layers = 0, heads = 0, width = 0;
   int key_heads = 0;    // heads of keys and values, each for heads/key_heads heads of queries; 0: as many

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -280,6 +281,34 @@ TEST(CaptureRun, ScaleGroupedHeadsAndHalfTypes) {
                            at::softmax(scores, -1).select(0, 0), 1e-4, 1e-5));
   EXPECT_EQ(run->tokens.front().text, "token 0");
   EXPECT_THROW(Runner().run(request_for(file.file(), {WeightsKey{.value_weighted = true}})), UsageError);
+}
+
+// As where the script that has recorded it runs again.
+TEST(CaptureRun, AFileThatIsWrittenAgainIsReadAgain) {
+  at::manual_seed(13);
+  const auto layers = [](int count) {
+    std::map<std::string, at::Tensor> tensors;
+    for (int layer = 0; layer < count; ++layer)
+      for (const char* part : {".q", ".k", ".v"})
+        tensors["layers." + std::to_string(layer) + part] = at::randn({1, 2, 6, 4});
+    return tensors;
+  };
+  const HandMade file(layers(1));
+  const RunRequest request = request_for(file.file() + ":0:0", {HeadTableKey{"entropy"}});
+  const auto entropies = [&](Runner& runner) {
+    return runner.run(request)->quantities.find(HeadTableKey{"entropy"})->values.values;
+  };
+  Runner runner;
+  for (const int count : {1, 1, 2, 3}) {
+    SCOPED_TRACE(count);
+    const std::vector<float> before = entropies(runner);
+    file.write("hand.safetensors", layers(count));
+    const std::vector<float> now = entropies(runner);
+    EXPECT_EQ(now.size(), 2U * static_cast<std::size_t>(count));
+    EXPECT_NE(now, before);
+    Runner other;
+    EXPECT_EQ(now, entropies(other));
+  }
 }
 
 TEST(CaptureRun, PaddedKeysOfCrossAttentionAreLeftOut) {
