@@ -50,7 +50,8 @@ AdapterParts adapter_parts(const std::vector<std::string>& tensor_names) {
 }
 
 std::string AppliedModel::embedding_key() const {
-  std::string key = model->hash() + '|' + device + '|' + dtype;
+  // The stamp is also of configuration, tokenizer and all numbers of a capture, which the hash leaves out.
+  std::string key = model->hash() + '|' + model->info().stamp + '|' + device + '|' + dtype;
   for (const AppliedAdapter& adapter : adapters)
     if (adapter.parts.embeddings) key += '|' + adapter.info.hash;
   return key;

@@ -54,7 +54,7 @@ PreparedInput InputPreparer::prepare(const AppliedModel& model, const RunInput& 
   if (const auto& capture = model.model->info().capture) {
     PreparedInput prepared;
     prepared.input = model.model->recorded_input();
-    prepared.key = "capture|" + capture->hash + fmt::format("|{}|{}", capture->part, capture->item);
+    prepared.key = fmt::format("capture|{}|{}|{}", capture->hash, capture->part, capture->item);
     prepared.tokens = capture->tokens;
     if (const auto* picture = std::get_if<ImageInput>(&input); picture != nullptr && picture->image)
       prepared.input.crop = {0, 0, static_cast<double>(picture->image->width),
@@ -71,8 +71,9 @@ PreparedInput InputPreparer::prepare(const AppliedModel& model, const RunInput& 
   if (!picture.image) throw UsageError("picture", "there is none", "open a picture");
   if (!image_size) image_size = model.adapter_image_size();
 
-  const std::string key = fmt::format("image|{}|{}x{}|{}|{}", hash_of(picture.image), picture.image->width,
-                                      picture.image->height, image_size.value_or(0), info.folder.string());
+  const std::string key =
+      fmt::format("image|{}|{}x{}|{}|{}|{}", hash_of(picture.image), picture.image->width,
+                  picture.image->height, image_size.value_or(0), info.folder.string(), info.stamp);
   const auto known =
       std::find_if(images_.begin(), images_.end(), [&](const auto& kept) { return kept.key == key; });
   if (known != images_.end()) {

@@ -311,6 +311,31 @@ TEST(CaptureRun, AFileThatIsWrittenAgainIsReadAgain) {
   }
 }
 
+TEST(CaptureRun, OneRunnerTellsCapturesApartThatDifferInScaleOrWithinATensor) {
+  at::manual_seed(17);
+  const std::map<std::string, at::Tensor> layer = {{"layers.0.q", at::randn({1, 2, 64, 16})},
+                                                   {"layers.0.k", at::randn({1, 2, 64, 16})},
+                                                   {"layers.0.v", at::randn({1, 2, 64, 16})}};
+  const HandMade files(layer, {{"scale", "0.25"}});
+  files.write("scale.safetensors", layer, {{"scale", "0.5"}});
+  files.write("causal.safetensors", layer, {{"scale", "0.25"}, {"causal", "true"}});
+  auto inner = layer;
+  at::Tensor& k = inner["layers.0.k"];
+  k = k.clone();
+  k.slice(2, 28, 36).mul_(3); // beyond a kilobyte from both ends
+  files.write("inner.safetensors", inner, {{"scale", "0.25"}});
+  Runner runner;
+  for (const char* name :
+       {"hand.safetensors", "scale.safetensors", "causal.safetensors", "inner.safetensors"})
+    for (const HeadTableKey& key : {HeadTableKey{"entropy"}, HeadTableKey{"kl", KernelSpec{"elu", {}}}}) {
+      SCOPED_TRACE(name + key.quantity);
+      const RunRequest request = request_for(files.file(name), {key});
+      Runner alone;
+      const auto expected = alone.run(request), together = runner.run(request);
+      EXPECT_EQ(together->quantities.find(key)->values.values, expected->quantities.find(key)->values.values);
+    }
+}
+
 TEST(CaptureRun, PaddedKeysOfCrossAttentionAreLeftOut) {
   at::manual_seed(5);
   const at::Tensor q = at::randn({2, 2, 3, 4}), k = at::randn({2, 2, 6, 4}), v = at::randn({2, 2, 6, 4});

@@ -6,7 +6,9 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,9 +18,11 @@
 #include "engine/measure/teacher_forced.h"
 #include "engine/models/transformer/model.h"
 #include "engine/run/placement.h"
+#include "engine/run/quantities/hidden_states.h"
 #include "engine/run/runner.h"
 #include "engine/training/loop/prepared_model.h"
 #include "engine/training/tasks/evaluate.h"
+#include "tests/engine/run/read_result.h"
 #include "tests/engine/training/toy.h"
 
 namespace hydrascope {
@@ -116,6 +120,37 @@ TEST(ModelStore, AModelWhoseFilesHaveChangedIsLoadedAgain) {
   EXPECT_TRUE(placed_before.expired());
   EXPECT_NE(store.models->available(model), listed_before);
   EXPECT_EQ(*store.loads, 2);
+}
+
+// Their hash is that of the weights.
+TEST(ModelStore, OneRunnerTellsModelsWithTheSameWeightsApart) {
+  const ToyFolder folder;
+  const std::filesystem::path model = make_toy_model(folder, "bert");
+  const auto changed = [&](const char* name, const std::string& file, const auto& change) {
+    std::filesystem::copy(model, folder / name);
+    std::string text = read_text_file(model / file);
+    change(text);
+    write_file_atomically(folder / name / file, text);
+    return folder / name;
+  };
+  const auto other_config = changed(
+      "config", "config.json", [](std::string& text) { text.replace(text.find("\"gelu\""), 6, "\"relu\""); });
+  const auto other_tokenizer = changed("tokenizer", "vocab.txt", [](std::string& text) {
+    const std::size_t at = text.find("\ncat\n");
+    text.replace(at + 1, 3, "tac");
+  });
+  Runner runner;
+  std::vector<std::vector<float>> states;
+  for (const std::filesystem::path& one : {model, other_config, other_tokenizer}) {
+    RunRequest request;
+    request.model_folder = one;
+    request.input = TextInput{"the cat sat on a mat", std::nullopt};
+    request.quantities = {HiddenStatesKey{}};
+    states.push_back(test::read(*runner.run(request), HiddenStatesKey{}).back().values);
+    EXPECT_EQ(states.back(), test::read(*Runner().run(request), HiddenStatesKey{}).back().values) << one;
+  }
+  EXPECT_NE(states[0], states[1]);
+  EXPECT_NE(states[0], states[2]);
 }
 
 // Writes into the file, as an editor or a failing disk does; renaming would leave the mapped one alone.
