@@ -87,8 +87,9 @@ struct ScalingMeasurer::State {
   // The reason why a point is not affordable; empty if it is.
   std::string too_much(std::int64_t tokens, double new_products) const {
     const double needed = bytes_needed(setting, tokens);
-    const auto free = static_cast<double>(free_bytes(device));
-    if (free > 0 && needed > 0.5 * free)
+    constexpr double most = 0.5; // of what is free
+    const auto free = static_cast<double>(free_bytes(device, needed / most));
+    if (free > 0 && needed > most * free)
       return fmt::format("needs about {:.1f} GiB, {:.1f} GiB are free", needed / (1 << 30), free / (1 << 30));
     const double expected = products > 0 ? seconds * new_products / products : 0;
     if (expected > limits.run_seconds)

@@ -51,8 +51,13 @@ constexpr auto all_pools = static_cast<std::size_t>(c10::CachingAllocator::StatT
 
 } // namespace
 
-std::int64_t free_bytes(const c10::Device device) {
-  if (device.is_cpu()) return available_bytes();
+std::int64_t free_bytes(const c10::Device device, const double wanted) {
+  if (device.is_cpu()) {
+    const std::int64_t bytes = available_bytes();
+    if (static_cast<double>(bytes) >= wanted) return bytes;
+    release_freed_memory();
+    return available_bytes();
+  }
   const c10::DeviceIndex index = with_index(device).index();
   auto bytes = static_cast<std::int64_t>(c10::getDeviceAllocator(device.type())->getMemoryInfo(index).first);
   if (c10::DeviceAllocator* const allocator = used_allocator(device)) {

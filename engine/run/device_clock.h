@@ -41,8 +41,9 @@ private:
   c10::Device device_;
 };
 
-// Bytes of free memory, with what LibTorch's allocator keeps for reuse; 0 if unknown.
-std::int64_t free_bytes(c10::Device device);
+// Bytes of free memory, with what LibTorch's allocator keeps for reuse; 0 if unknown. The CPU's allocator
+// returns what it keeps to the system if fewer than `wanted` bytes are free, and they are counted then.
+std::int64_t free_bytes(c10::Device device, double wanted = 0);
 
 // The memory of a device other than the CPU; all 0 for the CPU.
 struct DeviceMemory {

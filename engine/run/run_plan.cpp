@@ -46,9 +46,11 @@ Pass make_pass(const AppliedModel& model, const PreparedInput& input, const std:
 // Throws before the run allocates anything; model and input are on the device already.
 void check_memory(const RunRequest& request, const ModelInfo& info, std::int64_t tokens,
                   const c10::Device device, const std::size_t reclaimable) {
+  constexpr double most = 0.9; // of what is free
   const double bytes = estimated_bytes(request.quantities, info, tokens);
-  const auto available = static_cast<double>(free_bytes(device)) + static_cast<double>(reclaimable);
-  if (available > 0 && bytes > 0.9 * available)
+  const auto available =
+      static_cast<double>(free_bytes(device, bytes / most)) + static_cast<double>(reclaimable);
+  if (available > 0 && bytes > most * available)
     throw Error(
         "run",
         fmt::format("{} tokens and what is asked for need about {}, {} are free{}", tokens, bytes_text(bytes),

@@ -1,14 +1,20 @@
 #include "engine/base/process.h"
 
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <latch>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
+
+#include "engine/run/device_clock.h"
+#include "tests/support/scratch_folder.h"
 
 namespace hydrascope {
 namespace {
@@ -67,6 +73,60 @@ TEST_F(ProcessMemory, IsGivenBackWhenAsked) {
   const std::int64_t before = resident_bytes();
   release_freed_memory();
   EXPECT_LT(resident_bytes(), before - bytes / 2);
+}
+
+// A run as large as the one before it would be refused.
+TEST_F(ProcessMemory, IsGivenBackWhereMoreIsWantedThanIsFree) {
+  constexpr std::int64_t bytes = 192 << 20;
+  take_and_free(bytes);
+  const std::int64_t before = resident_bytes();
+  free_bytes(c10::kCPU, 1);
+  EXPECT_GT(resident_bytes(), before - bytes / 2);
+  free_bytes(c10::kCPU, 1e18);
+  EXPECT_LT(resident_bytes(), before - bytes / 2);
+}
+
+// Folders as the system's for control groups.
+class ControlGroups : public testing::Test {
+protected:
+  void join(const std::string& lines) const { folder_.write("membership", lines); }
+  void write(const std::string& file, const std::string& text) const {
+    std::filesystem::create_directories((folder_ / file).parent_path());
+    folder_.write(file, text);
+  }
+  std::optional<std::int64_t> left() const {
+    return control_group_bytes(folder_ / "membership", folder_ / "groups");
+  }
+
+private:
+  test::ScratchFolder folder_;
+};
+
+TEST_F(ControlGroups, LeaveWhatTheTightestOfThemLeaves) {
+  EXPECT_FALSE(left());
+  join("0::/user/program\n");
+  EXPECT_FALSE(left());
+  write("groups/user/program/memory.max", "max\n");
+  write("groups/user/program/memory.current", "400000\n");
+  EXPECT_FALSE(left());
+  write("groups/user/program/memory.max", "1000000\n");
+  EXPECT_EQ(left(), 600'000);
+  write("groups/user/program/memory.stat", "anon 5\ninactive_file 50000\nactive_file 7000\n");
+  EXPECT_EQ(left(), 657'000);
+  write("groups/user/memory.max", "500000\n");
+  write("groups/user/memory.current", "450000\n");
+  EXPECT_EQ(left(), 50'000);
+  write("groups/user/memory.current", "500000\n");
+  EXPECT_EQ(left(), 1); // 0 would be unknown
+}
+
+// A container's own group is mounted at the root, whatever its path outside is.
+TEST_F(ControlGroups, OfVersion1AreThoseOfMemory) {
+  join("9:name=systemd:/x\n4:cpu,memory:/docker/abc\n1:cpu:/docker/abc\n0::/\n");
+  write("groups/memory/memory.limit_in_bytes", "1000000\n");
+  write("groups/memory/memory.usage_in_bytes", "300000\n");
+  write("groups/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 2000\ntotal_active_file 500\n");
+  EXPECT_EQ(left(), 702'500);
 }
 
 } // namespace
