@@ -176,10 +176,12 @@ Figure with_session(Figure figure, const std::string& panel, const Editor& edito
     if (!part->target.empty()) run = part.get();
   Session session = present_session(editor, {});
   if (panel != "write" && !document.writing.follow) session.writing = {}; // it shows nothing of it
+  // Without a hash if the picture's file is gone: what it showed is still on the screen.
+  const auto hash_of_file = [&](const fs::path& file) { return hashes.of(file); };
   if (run != nullptr && document.scene().input)
-    figure.provenance =
-        with_view(provenance_json(*run, *document.scene().input, document.execution, "hydrascope"), panel,
-                  compact_session_text(session, hashes));
+    figure.provenance = with_view(
+        provenance_json(*run, *document.scene().input, document.execution, "hydrascope", hash_of_file), panel,
+        compact_session_text(session, hashes));
   return figure;
 }
 

@@ -22,16 +22,18 @@ std::string quoted(const std::string& word) {
 
 using nlohmann::ordered_json;
 
-std::string hash_of(const ImageInput& image) {
-  if (!image.path.empty()) return sha256_of_file(image.path);
+using HashOfFile = std::function<std::string(const std::filesystem::path&)>;
+
+std::string hash_of(const ImageInput& image, const HashOfFile& hash_of_file) {
+  if (!image.path.empty()) return hash_of_file(image.path);
   if (!image.image) return "";
   // A pasted picture has no file: hash its pixels.
   return sha256_of_text({reinterpret_cast<const char*>(image.image->rgb.data()), image.image->rgb.size()});
 }
 
-ordered_json input_json(const RunInput& input) {
+ordered_json input_json(const RunInput& input, const HashOfFile& hash_of_file) {
   if (const auto* const image = std::get_if<ImageInput>(&input)) {
-    return {{"kind", "image"}, {"name", image->name}, {"hash", hash_of(*image)}};
+    return {{"kind", "image"}, {"name", image->name}, {"hash", hash_of(*image, hash_of_file)}};
   }
   const auto& text = std::get<TextInput>(input);
   const std::string whole = text.pair ? text.text + "\t" + *text.pair : text.text;
@@ -102,7 +104,7 @@ std::string without_output_path(const std::string& command_line) {
 }
 
 std::string provenance_json(const RunResult& run, const RunInput& input, const ExecutionOptions& execution,
-                            const std::string& command_line) {
+                            const std::string& command_line, const HashOfFile& hash_of_file) {
   ordered_json json{{"program", "hydrascope"}, {"version", program_version()}};
   if (!command_line.empty()) json["command"] = without_output_path(command_line);
   json["model"] = {{"name", run.model.name}, {"hash", run.model_hash}};
@@ -112,7 +114,7 @@ std::string provenance_json(const RunResult& run, const RunInput& input, const E
   }
   json["schedule"] = ordered_json::array();
   for (const auto& layer : run.schedule.layers) json["schedule"].push_back(layer.text());
-  json["input"] = run.model.capture ? capture_json(*run.model.capture) : input_json(input);
+  json["input"] = run.model.capture ? capture_json(*run.model.capture) : input_json(input, hash_of_file);
   if (!run.hidden_tokens.empty()) json["hidden_tokens"] = run.hidden_tokens;
   if (!run.muted_heads.empty()) json["muted_heads"] = muted_heads_text(run.muted_heads, run.model.heads);
   if (!run.target.empty()) json["target"] = run.target;

@@ -1,11 +1,14 @@
 // The provenance of a figure: a JSON text stored inside its file. Plain header.
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/base/paths.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {
@@ -27,9 +30,11 @@ std::string without_output_path(const std::string& command_line);
 
 // {program, version, command, model {name, hash}, adapters [{name, hash}], schedule, input {kind, name,
 // hash}, device, dtype, seed}. No time of day and no path of the output, so that the same request gives the
-// same bytes.
-std::string provenance_json(const RunResult& run, const RunInput& input, const ExecutionOptions& execution,
-                            const std::string& command_line);
+// same bytes. `hash_of_file`: of the input's file; its errors pass.
+std::string provenance_json(
+    const RunResult& run, const RunInput& input, const ExecutionOptions& execution,
+    const std::string& command_line,
+    const std::function<std::string(const std::filesystem::path&)>& hash_of_file = sha256_of_file);
 
 // Adds the exported view: the id of the panel, and the session as JSON text.
 std::string with_view(const std::string& provenance, const std::string& panel, const std::string& session);

@@ -38,6 +38,25 @@ void numbers_are_copied(ImGuiTestContext* context) {
   start_over(context);
 }
 
+// It is on the screen, and the figure says by name what it shows.
+void a_picture_that_is_gone(ImGuiTestContext* context) {
+  start_over(context);
+  const fs::path picture = scratch_file("gone.png"), figure = scratch_file("gone.svg");
+  fs::copy_file(example("chelsea"), picture);
+  IM_CHECK(open_path(editor(), picture));
+  settle(context);
+  fs::remove(picture);
+  editor().emit(ExportFigure{.panel = "focus", .file = figure});
+  context->Yield(3);
+  while (editor().status().computing && !context->IsError()) context->Yield();
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  IM_CHECK(read_text_file(figure).find("gone.png") != std::string::npos);
+  IM_CHECK(application().run("file.copy_numbers.focus"));
+  context->Yield(2);
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  start_over(context);
+}
+
 void wait_for_everything(ImGuiTestContext* context) {
   context->Yield(2);
   while (application().everything().busy() && !context->IsError()) context->Yield();
@@ -193,6 +212,7 @@ void commands_lead_to_views(ImGuiTestContext* context) {
 
 void register_export_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "exports", "numbers_are_copied")->TestFunc = numbers_are_copied;
+  IM_REGISTER_TEST(engine, "exports", "a_picture_that_is_gone")->TestFunc = a_picture_that_is_gone;
   IM_REGISTER_TEST(engine, "exports", "everything_open")->TestFunc = everything_open;
   IM_REGISTER_TEST(engine, "exports", "cancelled")->TestFunc = cancelled;
   IM_REGISTER_TEST(engine, "exports", "figures_lead_back")->TestFunc = figures_lead_back;
