@@ -130,6 +130,11 @@ std::string setup_key(const Scene& scene, Side side) {
   return key;
 }
 
+std::string execution_key(const ExecutionOptions& execution) {
+  return fmt::format("{} {} {} {}", execution.device, execution.dtype, execution.image_size.value_or(0),
+                     execution.seed);
+}
+
 LayerShape layer_shape(const Document& document, const RunResult* run) {
   LayerShape shape;
   shape.device = document.execution.device;

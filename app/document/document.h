@@ -123,6 +123,8 @@ KernelSpec detail_kernel(const Document& document);
 // Model, adapters and a side's schedule, as a key: two scenes with the same one give the same results on the
 // same input with nothing hidden and nothing muted.
 std::string setup_key(const Scene& scene, Side side);
+// How it runs, as a key: device, dtype, image size and seed. The number of threads changes no result.
+std::string execution_key(const ExecutionOptions& execution);
 
 // The shape of attention in the layers of the open model; all ones without a model. `run`: the newest of this
 // scene, or null. Without a run of this model the number of tokens follows from pre-processing (pictures) or

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,10 +40,12 @@ struct PictureCheck {
 };
 
 struct PictureChecks {
-  std::string setup; // the model, kernels and folder they belong to
+  std::string setup;                           // the model, kernels and execution they belong to
+  std::shared_ptr<const PictureFolder> folder; // … and the listing: a folder is listed anew when it is opened
   std::map<std::filesystem::path, PictureCheck> found;
   std::size_t total = 0;
   bool running = false;
+  bool failed = false; // before the last picture
   std::size_t wrong = 0, right = 0;
 };
 

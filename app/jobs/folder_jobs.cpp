@@ -38,9 +38,9 @@ ImageInput load_input(const FolderPicture& picture) {
           picture.file};
 }
 
-// What the predictions depend on.
+// What the predictions depend on, beside the pictures.
 std::string check_key(const Document& document) {
-  return document.folder->path.string() + "\n" + setup_key(document.scene_of(InputKind::image), Side::a);
+  return setup_key(document.scene_of(InputKind::image), Side::a) + "\n" + execution_key(document.execution);
 }
 
 bool needs_check(const Document& document) {
@@ -98,13 +98,17 @@ bool FolderCheck::update(Editor& editor, bool interactive_run) {
   if (!needs_check(document)) {
     const bool ran = jobs_.job() != nullptr && checks.running;
     jobs_.retire();
-    checks.running = false;
+    checks.running = checks.failed = false; // another try when it is switched on again
     return ran;
   }
   const std::string setup = check_key(document);
-  const bool unfinished = jobs_.job() == nullptr && checks.found.size() < checks.total;
-  if (checks.setup != setup || unfinished) {
-    checks = {.setup = setup, .found = {}, .total = document.folder->pictures.size(), .running = true};
+  const bool unfinished = jobs_.job() == nullptr && checks.found.size() < checks.total && !checks.failed;
+  if (checks.setup != setup || checks.folder != document.folder || unfinished) {
+    checks = {.setup = setup,
+              .folder = document.folder,
+              .found = {},
+              .total = document.folder->pictures.size(),
+              .running = true};
     jobs_.start(
         [folder = document.folder, request = folder_request(document), models = models_, wake = wake_](
             BackgroundJob<CheckedPicture>& job, const std::stop_token& stop) mutable {
@@ -128,7 +132,7 @@ bool FolderCheck::update(Editor& editor, bool interactive_run) {
   if (!problem.empty()) editor.say(Severity::error, problem);
   if (done) {
     checks.running = false;
-    checks.total = checks.found.size();
+    checks.failed = !problem.empty();
     jobs_.finish();
     if (problem.empty() && checks.right + checks.wrong == 0)
       editor.say(Severity::note, "wrong first: no sub-folder is named like a class of the model");
@@ -186,8 +190,10 @@ bool FolderMeasure::update(Editor& editor, bool interactive_run) {
 
 std::string folder_measure_key(const Document& document) {
   const Scene& scene = document.scene_of(InputKind::image);
-  std::string key = document.folder ? document.folder->path.string() + "\n" : "\n";
-  key += setup_key(scene, Side::a);
+  std::string key =
+      document.folder ? fmt::format("{} {}", document.folder->path.string(), document.folder->pictures.size())
+                      : std::string();
+  key += fmt::format("\n{}\n{}", setup_key(scene, Side::a), execution_key(document.execution));
   for (const HeadIndex& muted : scene.muted_heads)
     key += fmt::format("\nmute {}:{}", muted.layer, muted.head);
   return key;

@@ -54,8 +54,8 @@ private:
   JobSlot<PictureMeasures> jobs_;
 };
 
-// The settings of the document that FolderMeasures depend on: folder, model, adapters, A's schedule, muted
-// heads.
+// The settings of the document that FolderMeasures depend on: folder, model, adapters, A's schedule,
+// execution, muted heads.
 std::string folder_measure_key(const Document& document);
 
 } // namespace hydrascope::app

@@ -83,10 +83,7 @@ std::string request_key(const Document& document, Side side) {
     key += fmt::format("mute {}:{}\n", muted.layer, muted.head);
   key += fmt::format("\ntarget {} {} {}\nquery {} {}\n", static_cast<int>(scene.target.kind),
                      scene.target.index, scene.target.text, scene.default_query, scene.query.value_or(-1));
-  const ExecutionOptions& execution = document.execution;
-  key += fmt::format("{} {} {} {}", execution.device, execution.dtype, execution.image_size.value_or(0),
-                     execution.seed);
-  return key;
+  return key + execution_key(document.execution);
 }
 
 std::string subject_key(const Document& document) {

@@ -87,6 +87,14 @@ void wrong_ones_first(ImGuiTestContext* context) {
   context->Yield(2);
   IM_CHECK_STR_EQ(shown_name().c_str(), "c.png");
 
+  // Listed anew, with a picture more: it is looked at, too.
+  fs::copy_file(example("coffee"), folder / "no such class" / "d.png");
+  IM_CHECK(open_path(editor(), folder));
+  context->Yield(3);
+  while ((editor().checks.running || editor().checks.found.size() < 4) && !context->IsError())
+    context->Yield();
+  IM_CHECK_EQ(editor().checks.wrong, static_cast<std::size_t>(1));
+
   // Other kernels, other predictions: all are looked at again.
   const std::string setup = checks.setup;
   set_all_kernels(editor(), {.name = "elu", .parameters = {}});

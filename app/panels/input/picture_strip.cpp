@@ -179,9 +179,10 @@ void PictureStrip::draw_folder_line(const PictureFolder& folder) {
   if (document.wrong_first && checks.total > 0) {
     ImGui::SameLine(0, 10);
     ImGui::AlignTextToFramePadding();
-    const std::string counts = checks.running ? fmt::format("{} wrong, {} of {} seen", checks.wrong,
-                                                            checks.found.size(), checks.total)
-                                              : fmt::format("{} wrong, {} right", checks.wrong, checks.right);
+    const bool whole = !checks.running && !checks.failed;
+    const std::string counts =
+        !whole ? fmt::format("{} wrong, {} of {} seen", checks.wrong, checks.found.size(), checks.total)
+               : fmt::format("{} wrong, {} right", checks.wrong, checks.right);
     ellipsis_text(counts, ImGui::GetContentRegionAvail().x, theme::quiet);
   }
   ImGui::PopFont();
