@@ -7,6 +7,7 @@ namespace hydrascope::app {
 void MapChecks::start(const Editor& editor, const CheckMap& command) {
   command_ = command;
   place_ = map_place(editor.document());
+  before_ = selected_kernel(editor.document());
   jobs_.start([name = command.name, text = command.text, shape = layer_shape(editor.document(), nullptr)](
                   BackgroundJob<CheckedMap>& job,
                   const std::stop_token&) { job.publish(check_map(name, text, shape)); },
@@ -26,7 +27,9 @@ bool MapChecks::update(Editor& editor) {
   else
     report.result = last.results.back();
   jobs_.finish();
-  const bool fits = !report.result.problem && place_ == map_place(editor.document());
+  // Not over another kernel that was chosen meanwhile.
+  const bool fits = !report.result.problem && place_ == map_place(editor.document()) &&
+                    before_ == selected_kernel(editor.document());
   if (command_.apply && fits) set_map(editor, report.result.kernel, command_.everywhere, command_.gesture);
   editor.map_report = std::move(report);
   return true;

@@ -27,6 +27,7 @@ private:
   JobSlot<CheckedMap> jobs_;
   CheckMap command_; // of the job
   std::string place_;
+  KernelSpec before_; // the layer's kernel at the start
 };
 
 } // namespace hydrascope::app

@@ -115,6 +115,19 @@ void a_map_is_typed_for_a_layer(ImGuiTestContext* context) {
   finish(context);
 }
 
+void a_kernel_chosen_during_the_check_stays(ImGuiTestContext* context) {
+  start_over(context);
+  select_layer(editor(), 5);
+  const std::uint64_t checks = editor().map_report.number;
+  editor().emit(CheckMap{.name = "squares", .text = squares, .apply = true});
+  context->Yield(); // it runs
+  set_layer_kernel(editor(), 5, elu);
+  while (editor().map_report.number == checks && !context->IsError()) context->Yield();
+  context->Yield(2);
+  IM_CHECK(kernel_of_layer() == elu);
+  finish(context);
+}
+
 void an_error_keeps_the_last_map(ImGuiTestContext* context) {
   start_over(context);
   open_source(context, {"squares", squares});
@@ -247,6 +260,8 @@ void the_grid_opens_the_editor(ImGuiTestContext* context) {
 
 void register_own_kernel_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "own_kernel", "a_map_is_typed_for_a_layer")->TestFunc = a_map_is_typed_for_a_layer;
+  IM_REGISTER_TEST(engine, "own_kernel", "a_kernel_chosen_during_the_check_stays")->TestFunc =
+      a_kernel_chosen_during_the_check_stays;
   IM_REGISTER_TEST(engine, "own_kernel", "an_error_keeps_the_last_map")->TestFunc =
       an_error_keeps_the_last_map;
   IM_REGISTER_TEST(engine, "own_kernel", "templates_begin_a_map")->TestFunc = templates_begin_a_map;
