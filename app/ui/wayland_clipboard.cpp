@@ -97,7 +97,9 @@ private:
     Pasted pasted;
     try {
       pasted = fetched(stopping);
-    } catch (const Error& error) {
+    } catch (const Cancelled&) {
+      throw;
+    } catch (const std::exception& error) { // memory may run out, too
       pasted.problem = error.what();
     }
     lock.lock();
@@ -109,7 +111,9 @@ private:
     try {
       output_of({"wl-copy", "--type", "image/png"}, png, stopping);
       return {};
-    } catch (const Error& error) {
+    } catch (const Cancelled&) {
+      throw;
+    } catch (const std::exception& error) {
       return error.what();
     }
   }
