@@ -272,7 +272,12 @@ void TrainingJob::end(Editor& editor, const std::string& problem) {
       });
       report.adapter.back() = written;
     } else {
-      report.adapter = adapter_chain(written, editor.document().scene_of(report.input).adapters.files);
+      report.adapter = {written};
+      try {
+        report.adapter = adapter_chain(written, editor.document().scene_of(report.input).adapters.files);
+      } catch (const std::exception& error) { // one of the files is gone
+        editor.say(Severity::error, error.what());
+      }
     }
     report.adapter_step = report.outcome.held_out.step;
     if (editor.training_form.show_live && !offered_) show(editor);
