@@ -42,6 +42,7 @@ enum class TrainingStart {
 struct Quit {};
 struct ShowDialog {
   Dialog dialog = Dialog::none;
+  std::filesystem::path missing = {}; // for Dialog::locate: where the file was
 };
 struct ShowOverlay {
   Overlay overlay = Overlay::palette;

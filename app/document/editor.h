@@ -86,10 +86,9 @@ struct IncompleteSession {
   std::string text;
   Relocations relocated;
   ReadSession read;
-  bool copy = false;         // it is an automatic copy
-  bool figure = false;       // it comes from the metadata of a figure, exported from `panel`
-  std::string panel;         // id
-  std::size_t to_locate = 0; // index into read.missing of the file that the open dialog locates
+  bool copy = false;   // it is an automatic copy
+  bool figure = false; // it comes from the metadata of a figure, exported from `panel`
+  std::string panel;   // id
 };
 
 // The source of a map, in the editor of the panel "Your kernel".

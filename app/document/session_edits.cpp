@@ -114,11 +114,13 @@ bool open_figure(Editor& editor, const std::string& provenance, const fs::path& 
   return open_or_keep_incomplete(editor, std::move(incomplete));
 }
 
-void locate_missing(Editor& editor, const fs::path& place) {
+void locate_missing(Editor& editor, const fs::path& missing, const fs::path& place) {
   if (!editor.incomplete_session) return;
   IncompleteSession incomplete = *editor.incomplete_session;
-  if (incomplete.to_locate >= incomplete.read.missing.size()) return;
-  incomplete.relocated[incomplete.read.missing[incomplete.to_locate].path] = place;
+  if (std::ranges::find(incomplete.read.missing, missing, &MissingFile::path) ==
+      incomplete.read.missing.end())
+    return;
+  incomplete.relocated[missing] = place;
   try {
     read_with_relocations(incomplete);
   } catch (const std::exception& error) {

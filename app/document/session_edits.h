@@ -19,9 +19,9 @@ bool open_session_text(Editor& editor, std::string text, const std::filesystem::
 // Opens the session in the metadata of a figure; reports an error if there is none.
 bool open_figure(Editor& editor, const std::string& provenance, const std::filesystem::path& file);
 
-// The incomplete session: sets the place of the file to be located, which may locate others; opens it without
-// the missing files; lists them on one line.
-void locate_missing(Editor& editor, const std::filesystem::path& place);
+// The incomplete session: sets the place of a missing file, which may locate others (does nothing if it is
+// not missing any more); opens it without the missing files; lists them on one line.
+void locate_missing(Editor& editor, const std::filesystem::path& missing, const std::filesystem::path& place);
 void open_without_missing(Editor& editor);
 std::string missing_text(const IncompleteSession& incomplete);
 

@@ -118,6 +118,7 @@ void Coordinator::update(const Document& document, const Requested& requested, d
     store.update(request, all_of(requested), now);
     if (store.blocked()) {
       stop(lane);
+      lane.timed_request.clear();
       stopped_ = true;
       continue;
     }

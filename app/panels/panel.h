@@ -37,6 +37,11 @@ struct Snapshot {
 
   // The side whose numbers are shown (A for a difference).
   const SideResults& shown() const { return *results[static_cast<std::size_t>(edited_side(document->view))]; }
+  // Whether results of an earlier input, model or schedule are on the screen, until others come.
+  bool stale() const {
+    return (document->view.shown != Shown::b && results[0]->stale) ||
+           (document->view.shown != Shown::a && results[1]->stale);
+  }
 };
 
 struct PanelServices {

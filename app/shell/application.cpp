@@ -65,6 +65,8 @@ Application::Application(const WindowOptions& options) { start(options); }
 
 Application::~Application() {
   jobs_->shut_down(*editor_);
+  exports_->shut_down();
+  everything_->shut_down();
   sessions_->shut_down(*editor_);
   store_arrangement();
   settings_file_->save(*editor_);
@@ -163,7 +165,8 @@ bool Application::wait(double seconds) {
   }
   const bool event = display_->wait(std::clamp(until - now, 0.0, seconds));
   if (event) redraw_ = std::max(redraw_, 3);
-  return event || seconds_now() >= next;
+  // An event may have been handled in the last moment, which display_->wait() does not report.
+  return event || seconds_now() >= std::min(next, until);
 }
 
 void Application::store_arrangement() {
@@ -374,7 +377,7 @@ void Application::draw_frame() {
 }
 
 std::optional<Figure> Application::figure_of(const std::string& id) const {
-  std::optional<Figure> figure = panels_->figure(id);
+  std::optional<Figure> figure = panels_->figure(id, snapshot_);
   if (!figure) return std::nullopt;
   return with_session(std::move(*figure), id, *editor_, snapshot_.shown(), *hashes_);
 }

@@ -8,6 +8,7 @@
 
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
+#include "app/document/writing_edits.h"
 
 namespace hydrascope::app {
 
@@ -18,7 +19,7 @@ public:
   explicit Apply(const Services& services) : on_(services) {}
 
   void operator()(const Quit&) const { on_.quit = true; }
-  void operator()(const ShowDialog& command) const { on_.dialogs.show(command.dialog, on_.editor); }
+  void operator()(const ShowDialog& command) const { on_.dialogs.show(command, on_.editor); }
   void operator()(const ShowOverlay& command) const { on_.overlays[command.overlay] = true; }
   void operator()(const HideOverlay& command) const { on_.overlays[command.overlay] = false; }
   void operator()(const ToggleOverlay& command) const {
@@ -31,11 +32,11 @@ public:
   }
 
   void operator()(const ExportFigure& command) const {
-    if (!command.file) return on_.dialogs.show(Dialog::export_figure, on_.editor, command.panel);
+    if (!command.file) return on_.dialogs.show({Dialog::export_figure}, on_.editor, command.panel);
     on_.exports.write(command.panel, *command.file);
   }
   void operator()(const ExportEverything& command) const {
-    if (!command.folder) return on_.dialogs.show(Dialog::export_everything, on_.editor);
+    if (!command.folder) return on_.dialogs.show({Dialog::export_everything}, on_.editor);
     on_.everything.start(*command.folder);
   }
   void operator()(const CopyInput&) const { on_.clipboard.copy_input(on_.editor); }
@@ -52,7 +53,7 @@ public:
 
   void operator()(const NewSession&) const { start_new_session(on_.editor); }
   void operator()(const ReopenLastSession&) const { on_.sessions.reopen_last(on_.editor); }
-  void operator()(const SaveSession& command) const { on_.sessions.save(command.file); }
+  void operator()(const SaveSession& command) const { on_.sessions.save(on_.editor, command.file); }
 
   void operator()(const BringToFront& command) const { on_.arrangement.focus(command.panel); }
   void operator()(const ResetLayout&) const { on_.arrangement.reset(); }
@@ -75,7 +76,9 @@ public:
   void operator()(const SaveMap& command) const { save_map(on_.editor, command.file); }
   void operator()(const TimePasses&) const {
     constexpr int passes = 10;
-    on_.runs.time_passes(on_.editor.document(), passes);
+    // Of what is shown: panels that follow a decoder have its text.
+    const std::optional<Document> followed = followed_document(on_.editor);
+    on_.runs.time_passes(followed ? *followed : on_.editor.document(), passes);
   }
   void operator()(const MeasureScaling&) const { on_.jobs.scaling.start(on_.editor); }
   void operator()(const StopScaling&) const { on_.jobs.scaling.stop(on_.editor); }

@@ -100,7 +100,8 @@ void Clipboard::copy_input(Editor& editor) {
 
 void Clipboard::copy_figure(Editor& editor, const std::optional<Figure>& figure) {
   if (!pictures_) return editor.say(Severity::note, "copy: " + obstacle_);
-  if (!figure) return editor.say(Severity::note, "copy: the panel shows nothing yet");
+  if (!figure)
+    return editor.say(Severity::note, "copy: the panel shows nothing yet of the present input and kernels");
   try {
     pictures_->offer(figure_png(*figure));
     editor.say(Severity::note, "Copied: the figure");
@@ -110,7 +111,8 @@ void Clipboard::copy_figure(Editor& editor, const std::optional<Figure>& figure)
 }
 
 void Clipboard::copy_numbers(Editor& editor, const std::optional<Figure>& figure) {
-  if (!figure) return editor.say(Severity::note, "copy: the panel shows nothing yet");
+  if (!figure)
+    return editor.say(Severity::note, "copy: the panel shows nothing yet of the present input and kernels");
   ImGui::SetClipboardText(tsv_text(*figure).c_str());
   editor.say(Severity::note, "Copied as tab-separated values");
 }

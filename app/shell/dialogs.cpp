@@ -1,5 +1,6 @@
 #include <portable_file_dialogs.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
@@ -83,10 +84,11 @@ std::optional<FileQuestion> Dialogs::question(Dialog dialog, const Editor& edito
       return save_file("Export figure", panel_ + ".pdf", {"PDF", "*.pdf", "SVG", "*.svg", "PNG", "*.png"});
     case Dialog::locate: {
       const auto& incomplete = editor.incomplete_session;
-      if (!incomplete || incomplete->to_locate >= incomplete->read.missing.size()) break;
-      const MissingFile& file = incomplete->read.missing[incomplete->to_locate];
-      const std::string title = "Locate " + file.path.filename().string();
-      if (file.kind == FileKind::model || file.kind == FileKind::folder) return select(title);
+      if (!incomplete) break;
+      const auto file = std::ranges::find(incomplete->read.missing, missing_, &MissingFile::path);
+      if (file == incomplete->read.missing.end()) break;
+      const std::string title = "Locate " + missing_.filename().string();
+      if (file->kind == FileKind::model || file->kind == FileKind::folder) return select(title);
       return open_file(title, {});
     }
   }
@@ -135,7 +137,7 @@ void Dialogs::take(Editor& editor, std::filesystem::path chosen) {
       editor.emit(SaveMap{chosen});
       return;
     case Dialog::locate:
-      if (given) locate_missing(editor, chosen);
+      if (given) locate_missing(editor, missing_, chosen);
       return;
     case Dialog::open_adapter:
       if (given) open_adapter(editor, chosen);
@@ -159,12 +161,14 @@ std::filesystem::path home_folder() {
 
 } // namespace
 
-void Dialogs::show(Dialog dialog, Editor& editor, std::string panel) {
+void Dialogs::show(const ShowDialog& command, Editor& editor, std::string panel) {
   if (open()) return;
+  const Dialog dialog = command.dialog;
   std::error_code failure; // the dialog says why it cannot be saved
   if (dialog == Dialog::save_map) std::filesystem::create_directories(maps_folder(), failure);
   shown_ = dialog;
   panel_ = std::move(panel);
+  missing_ = command.missing;
   std::optional<FileQuestion> asked = question(dialog, editor);
   if (!asked) return;
   // Starts several processes: too slow for the start of the program.

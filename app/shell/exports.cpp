@@ -1,5 +1,6 @@
 #include "app/shell/exports.h"
 
+#include <cstdio>
 #include <utility>
 
 #include <fmt/format.h>
@@ -60,7 +61,8 @@ void Exports::visit(Editor& editor, bool settled, const FigureOf& figure_of) {
   if (std::optional<Figure> figure = figure_of(next.panel)) {
     queue_.push_back({std::move(*figure), std::move(next.file)});
   } else {
-    editor.say(Severity::error, next.file.string() + ": the panel shows nothing that could be exported");
+    editor.say(Severity::error,
+               next.file.string() + ": the panel shows nothing of the present input and kernels");
   }
   panels_.pop_front();
 }
@@ -74,6 +76,18 @@ void Exports::update(Editor& editor, bool settled, const FigureOf& figure_of) {
 void Exports::cancel() {
   panels_.clear();
   if (job_) job_->stop();
+}
+
+void Exports::shut_down() {
+  while (job_ || !queue_.empty()) {
+    if (!job_) start(since_);
+    job_->wait();
+    const std::string problem = job_->take().problem;
+    if (!problem.empty()) fmt::print(stderr, "error: {}\n", problem);
+    job_.reset();
+  }
+  for (const Waiting& each : panels_)
+    fmt::print(stderr, "error: {}: not written, as its results were not complete\n", each.file.string());
 }
 
 std::string Exports::writing() const { return job_ ? file_.filename().string() : std::string(); }
@@ -129,7 +143,7 @@ void EverythingExport::visit(Editor& editor, bool settled, const FigureOf& figur
 
 void EverythingExport::write(Editor& editor) {
   if (content_.panels.empty()) {
-    error_ = folder_.string() + ": no open panel shows anything yet";
+    error_ = folder_.string() + ": no open panel shows anything of the present input and kernels";
     return editor.say(Severity::error, error_);
   }
   job_ = std::make_unique<BackgroundJob<std::size_t>>(
@@ -155,6 +169,17 @@ void EverythingExport::finish(Editor& editor) {
     ++folders_written_;
     editor.say(Severity::note,
                fmt::format("Written: {} ({} figures)", (folder_ / "index.html").string(), figures.front()));
+  }
+}
+
+void EverythingExport::shut_down() {
+  if (job_) {
+    job_->wait();
+    const std::string problem = job_->take().problem;
+    if (!problem.empty()) fmt::print(stderr, "error: {}\n", problem);
+    job_.reset();
+  } else if (active()) {
+    fmt::print(stderr, "error: {}: not written, as the results were not complete\n", folder_.string());
   }
 }
 

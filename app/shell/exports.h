@@ -36,6 +36,8 @@ public:
   // panels in front have their results.
   void update(Editor& editor, bool settled, const FigureOf& figure_of);
   void cancel(); // the current one, and those that wait for results
+  // Before the program ends: writes the figures that are complete. What was not written goes to stderr.
+  void shut_down();
 
   bool busy() const { return job_ != nullptr || !panels_.empty(); }
   std::size_t written() const { return written_; } // figures so far
@@ -77,6 +79,8 @@ public:
   // Once per frame: continues, and reports the result. `settled`: the panels in front have their results.
   void update(Editor& editor, const std::vector<PanelName>& panels, bool settled, const FigureOf& figure_of);
   void cancel() { cancelled_ = active(); }
+  // Before the program ends: waits for a folder that is being written. What was not written goes to stderr.
+  void shut_down();
 
   bool busy() const { return active() || next_folder_.has_value(); }
   std::string state() const; // "Weights (3 of 12)"; empty if there is no export

@@ -267,7 +267,7 @@ void LayoutDialog::draw(Editor& editor, const Graphics& graphics, bool& open) {
 
 namespace {
 
-void draw_missing(Editor& editor, IncompleteSession& incomplete, const Graphics& graphics) {
+void draw_missing(Editor& editor, const IncompleteSession& incomplete, const Graphics& graphics) {
   if (!ImGui::BeginTable("missing", 3, ImGuiTableFlags_SizingFixedFit)) return;
   ImGui::TableSetupColumn("Kind", ImGuiTableColumnFlags_WidthFixed, 130);
   ImGui::TableSetupColumn("Was at", ImGuiTableColumnFlags_WidthStretch);
@@ -286,10 +286,7 @@ void draw_missing(Editor& editor, IncompleteSession& incomplete, const Graphics&
                                 ImGui::GetContentRegionAvail().x));
     if (ImGui::IsItemHovered()) text_tooltip(file.path.string() + "\n" + file.reason);
     ImGui::TableNextColumn();
-    if (ImGui::Button("Locate…")) {
-      incomplete.to_locate = i;
-      editor.emit(ShowDialog{Dialog::locate});
-    }
+    if (ImGui::Button("Locate…")) editor.emit(ShowDialog{Dialog::locate, file.path});
     ImGui::PopID();
   }
   ImGui::EndTable();

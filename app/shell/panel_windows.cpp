@@ -143,9 +143,10 @@ const PanelWindows::Place* PanelWindows::find(std::string_view id) const {
   return found == places_.end() ? nullptr : &*found;
 }
 
-std::optional<Figure> PanelWindows::figure(std::string_view id) const {
+std::optional<Figure> PanelWindows::figure(std::string_view id, const Snapshot& snapshot) const {
   const Place* place = find(id);
-  std::optional<Figure> figure = place == nullptr ? std::nullopt : place->panel->figure();
+  if (place == nullptr || (place->panel->shows_results() && snapshot.stale())) return std::nullopt;
+  std::optional<Figure> figure = place->panel->figure();
   return figure && !figure->panels.empty() ? figure : std::nullopt;
 }
 

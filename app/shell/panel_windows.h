@@ -32,8 +32,9 @@ public:
   // Within a frame. Returns whether a layout was built, which takes a few frames to settle.
   bool draw(const Snapshot& snapshot, const Coordinator& coordinator);
 
-  // The figure that the panel exports; nullopt if it shows nothing.
-  std::optional<Figure> figure(std::string_view id) const;
+  // The figure that the panel exports; nullopt if it shows nothing, or results of an earlier input or
+  // schedule: the figure would have them beside the present one.
+  std::optional<Figure> figure(std::string_view id, const Snapshot& snapshot) const;
   // The panel's rectangle in the last frame, in pixels (x, y, width, height); nullopt if it was not drawn.
   std::optional<std::array<int, 4>> rectangle(std::string_view id) const;
 

@@ -185,7 +185,7 @@ public:
   Dialogs();
   ~Dialogs();
   // Does nothing while a dialog is open. `panel`: for export_figure.
-  void show(Dialog dialog, Editor& editor, std::string panel = {});
+  void show(const ShowDialog& command, Editor& editor, std::string panel = {});
   // Once per frame: opens the chosen file, or emits the command with it.
   void poll(Editor& editor, const Graphics& graphics);
   Dialog shown() const { return open() ? shown_ : Dialog::none; }
@@ -204,7 +204,8 @@ private:
 
   Dialog shown_ = Dialog::none;
   std::string panel_;
-  std::optional<bool> desktop_; // empty: no dialog was shown yet
+  std::filesystem::path missing_; // for Dialog::locate
+  std::optional<bool> desktop_;   // empty: no dialog was shown yet
   FileDialog own_;
   std::filesystem::path folder_; // of the last choice in own_; empty: none yet
   std::unique_ptr<pfd::open_file> file_;

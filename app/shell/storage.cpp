@@ -1,5 +1,6 @@
 #include "app/shell/storage.h"
 
+#include <cstdio>
 #include <exception>
 #include <limits>
 #include <utility>
@@ -80,12 +81,10 @@ void SessionStore::start(Session session, fs::path file, bool copy) {
     if (copy) create_folders(folder);
     write_file_atomically(file, session_text(session, folder, *hashes));
   };
-  // A copy changes nothing on the screen.
-  job_ = std::make_unique<Job>(
-      std::move(work), copy ? std::function<void()>() : [display = display_] { display->wake(); });
+  job_ = std::make_unique<Job>(std::move(work), [display = display_] { display->wake(); });
 }
 
-void SessionStore::finish(Editor& editor) {
+std::string SessionStore::finish(Editor& editor) {
   job_->wait();
   const std::string problem = job_->take().problem;
   job_.reset();
@@ -101,22 +100,28 @@ void SessionStore::finish(Editor& editor) {
     title_.clear();
   }
   written_ = {};
+  return problem;
 }
 
-void SessionStore::write(Editor& editor, const fs::path& file) {
+void SessionStore::save(const Editor& editor, const std::optional<fs::path>& file) {
+  const fs::path target = fs::absolute(file.value_or(editor.session().file));
   Session session = present_session(editor, present_arrangement());
   session.lesson = editor.session().lesson; // also if its card is closed
   session.file.clear();
   session.changed = false;
-  start(std::move(session), fs::absolute(file), false);
+  waiting_.push_back({std::move(session), target});
+}
+
+void SessionStore::start_next() {
+  if (job_ || waiting_.empty()) return;
+  Waiting next = std::move(waiting_.front());
+  waiting_.pop_front();
+  start(std::move(next.session), std::move(next.file), false);
 }
 
 void SessionStore::update(Editor& editor) {
   if (job_ && job_->done()) finish(editor);
-  if (!job_ && to_save_) {
-    const SaveSession next = *std::exchange(to_save_, std::nullopt);
-    write(editor, next.file.value_or(editor.session().file));
-  }
+  start_next();
   if (std::exchange(seen_writing_, editor.writing.edition) != editor.writing.edition && !changed_at_)
     changed_at_ = editor.clock();
   if (editor.revision() != seen_revision_ || title_.empty()) {
@@ -146,10 +151,15 @@ void SessionStore::update_copy(Editor& editor, double now) {
 }
 
 void SessionStore::shut_down(Editor& editor) {
-  if (job_) finish(editor);
+  const auto finish_job = [&] {
+    const std::string problem = finish(editor);
+    if (!problem.empty()) fmt::print(stderr, "error: {}\n", problem); // the window is gone
+  };
+  for (; busy(); start_next())
+    if (job_) finish_job();
   if (folder_.empty()) return;
   start(present_session(editor, present_arrangement()), copy_file(), true);
-  finish(editor);
+  finish_job();
 }
 
 } // namespace hydrascope::app

@@ -1,6 +1,7 @@
 // What the program keeps from one start to the next: the settings and the last session.
 #pragma once
 
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -34,7 +35,7 @@ class SessionStore {
 public:
   // `folder`: of the automatic copy, autosave.json; the previous one becomes last-session.json. A second
   // window at the same time has autosave-2.json and last-session-2.json. Empty: no copy. Wakes the display
-  // when a session was saved; the display must outlive this.
+  // when a file was written; the display must outlive this.
   SessionStore(std::filesystem::path folder, Display& display);
   SessionStore(const SessionStore&) = delete;
   SessionStore& operator=(const SessionStore&) = delete;
@@ -42,20 +43,24 @@ public:
   // Opens the session of the last exit. Returns whether there was one and it could be read.
   bool reopen_last(Editor& editor);
   bool has_last() const { return has_last_; }
-  // Saves into this file (nullopt: the session's own), after the file being written.
-  void save(std::optional<std::filesystem::path> file) { to_save_ = SaveSession{std::move(file)}; }
+  // Saves the present session into this file (nullopt: its own), after the files that wait to be written.
+  void save(const Editor& editor, const std::optional<std::filesystem::path>& file);
   // Once per frame: reports what was saved, and updates the window's title.
   void update(Editor& editor);
   // While idle: writes the copy if it is due, a few seconds after a change.
   void update_copy(Editor& editor, double now);
   double due() const; // on the window's clock; infinity without a change
   void arrangement_changed(double now);
-  // Before the program ends: writes the copy and waits for it.
+  // Before the program ends: writes what waits, and the copy. Errors go to stderr, too.
   void shut_down(Editor& editor);
 
-  bool busy() const { return job_ != nullptr || to_save_; }
+  bool busy() const { return job_ != nullptr || !waiting_.empty(); }
 
 private:
+  struct Waiting {
+    Session session;
+    std::filesystem::path file;
+  };
   // A session being written.
   struct Written {
     Document document;
@@ -66,8 +71,8 @@ private:
   using Job = BackgroundJob<Nothing>;
 
   void start(Session session, std::filesystem::path file, bool copy);
-  void finish(Editor& editor);
-  void write(Editor& editor, const std::filesystem::path& file);
+  std::string finish(Editor& editor); // waits for the job, reports the result; returns an error, or ""
+  void start_next();
   void take_number();
   std::filesystem::path copy_file() const { return file_of_window("autosave"); }
   std::filesystem::path last_file() const { return file_of_window("last-session"); }
@@ -78,7 +83,7 @@ private:
   std::optional<ItemLock> number_lock_; // keeps the number until this ends, or its process
   bool has_last_ = false;
   Display* display_;
-  std::optional<SaveSession> to_save_;
+  std::deque<Waiting> waiting_;
   FileHashes hashes_; // used by the job only
   std::uint64_t seen_revision_ = 0, seen_writing_ = 0;
   std::optional<double> changed_at_; // the first change missing from the copy

@@ -129,8 +129,10 @@ TEST_F(Sessions, ReportAMissingFileOnceAndFindItWhereTheUserLocatesIt) {
   EXPECT_TRUE(open_session_text(editor, text, file()));
   ASSERT_TRUE(editor.incomplete_session.has_value());
   EXPECT_EQ(missing_text(*editor.incomplete_session), "picture " + picture().string() + " is not there");
-  EXPECT_EQ(editor.document(), before); // nothing is open before the session is complete
-  locate_missing(editor, other);
+  EXPECT_EQ(editor.document(), before);                    // nothing is open before the session is complete
+  locate_missing(editor, scratch_ / "another.png", other); // which is not missing
+  ASSERT_TRUE(editor.incomplete_session.has_value());
+  locate_missing(editor, picture(), other);
   EXPECT_FALSE(editor.incomplete_session.has_value());
   EXPECT_EQ(input_name(*editor.document().scene_of(InputKind::image).input), "other.png");
   editor.undo();

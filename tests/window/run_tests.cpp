@@ -195,6 +195,24 @@ void a_comparison_that_fails_shows_no_sentence(ImGuiTestContext* context) {
   start_over(context);
 }
 
+// They stay on the screen, dimmed, and would be exported beside the present input and kernels.
+void what_fails_exports_nothing_and_is_not_timed(ImGuiTestContext* context) {
+  start_over(context);
+  IM_CHECK(application().figure_of("focus").has_value());
+  set_layer_kernel(editor(), 5, {.name = "cosformer", .parameters = {{"m", "16"}}}); // it has more tokens
+  settle(context);
+  IM_CHECK(results().any() != nullptr);
+  IM_CHECK(results().stale);
+  IM_CHECK(!application().figure_of("focus").has_value());
+  editor().emit(TimePasses{});
+  context->Yield(3);
+  IM_CHECK(!editor().status().timing);
+  editor().undo();
+  settle(context);
+  IM_CHECK(application().figure_of("focus").has_value());
+  start_over(context);
+}
+
 // Of one request what compares is left out, and the rest comes.
 void what_compares_nothing_is_shown_where_a_comparison_fails(ImGuiTestContext* context) {
   start_over(context);
@@ -238,6 +256,8 @@ void register_run_tests(ImGuiTestEngine* engine) {
       a_comparison_that_fails_shows_no_sentence;
   IM_REGISTER_TEST(engine, "runs", "what_compares_nothing_is_shown_where_a_comparison_fails")->TestFunc =
       what_compares_nothing_is_shown_where_a_comparison_fails;
+  IM_REGISTER_TEST(engine, "runs", "what_fails_exports_nothing_and_is_not_timed")->TestFunc =
+      what_fails_exports_nothing_and_is_not_timed;
   IM_REGISTER_TEST(engine, "runs", "made_pointless_by_undo")->TestFunc = made_pointless_by_undo;
 }
 

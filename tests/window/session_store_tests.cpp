@@ -90,6 +90,29 @@ void copies_itself(ImGuiTestContext* context) {
   start_over(context);
 }
 
+// What was there when it was asked for is saved, also if a copy is being written and the program ends.
+void saves_in_turn(ImGuiTestContext* context) {
+  start_over(context);
+  const fs::path folder = scratch_file("in turn"), one = scratch_file("one.json"),
+                 two = scratch_file("two.json");
+  Document saved;
+  between_frames(context, [&] {
+    SessionStore store(folder, application().display());
+    store.update(editor());
+    store.update_copy(editor(), editor().clock() + 10);
+    IM_CHECK(store.busy());
+    set_layer_kernel(editor(), 5, {.name = "elu", .parameters = {}});
+    saved = copy_of_document();
+    store.save(editor(), one);
+    store.save(editor(), two);
+    start_over_at_once();
+    store.shut_down(editor());
+  });
+  for (const fs::path& file : {one, two})
+    IM_CHECK(same_content(saved, read_session(read_text_file(file), file).session.document));
+  start_over(context);
+}
+
 // Two windows at once: neither takes the other's copy for the last session, nor overwrites it.
 void has_a_copy_for_each_window(ImGuiTestContext* context) {
   start_over(context);
@@ -130,6 +153,7 @@ void register_session_store_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "sessions", "saved_and_opened_in_the_window")->TestFunc =
       saved_and_opened_in_the_window;
   IM_REGISTER_TEST(engine, "sessions", "copies_itself")->TestFunc = copies_itself;
+  IM_REGISTER_TEST(engine, "sessions", "saves_in_turn")->TestFunc = saves_in_turn;
   IM_REGISTER_TEST(engine, "sessions", "has_a_copy_for_each_window")->TestFunc = has_a_copy_for_each_window;
 }
 

@@ -148,8 +148,8 @@ void missing_files_are_located(ImGuiTestContext* context) {
   IM_CHECK_EQ(editor().incomplete_session->read.missing.size(), static_cast<std::size_t>(2));
   context->Yield(3);
   IM_CHECK(context->ItemExists("//###missing_files/**/$$0/Locate…"));
-  editor().incomplete_session->to_locate = 0;
-  locate_missing(editor(), after / "a.png"); // the folder was beside it
+  const fs::path missing = editor().incomplete_session->read.missing.front().path;
+  locate_missing(editor(), missing, after / "a.png"); // the folder was beside it
   IM_CHECK(!editor().incomplete_session.has_value());
   IM_CHECK_STR_EQ(input_name(*document().scene().input).c_str(), "a.png");
   IM_CHECK(document().folder != nullptr);
