@@ -7,7 +7,7 @@ endif()
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(Python3_FOUND)
   add_test(NAME tool_tests COMMAND "${Python3_EXECUTABLE}" -m unittest discover -b -s "${CMAKE_SOURCE_DIR}/tests/tools" -p "*_test.py")
-  set_tests_properties(tool_tests PROPERTIES TIMEOUT 1800 # 20 set-ups that are killed among them
+  set_tests_properties(tool_tests PROPERTIES TIMEOUT 5400 # 20 set-ups that are killed among them
     ENVIRONMENT "HYDRASCOPE_BUILT=${CMAKE_BINARY_DIR}/hydrascope;HYDRASCOPE_DEPS=${HYDRASCOPE_DEPS}")
 endif()
 
@@ -48,7 +48,7 @@ function(hydrascope_shards name count)
   math(EXPR last "${count} - 1")
   foreach(index RANGE ${last})
     add_test(NAME ${name}_${index} COMMAND ${name})
-    set_tests_properties(${name}_${index} PROPERTIES TIMEOUT 1200
+    set_tests_properties(${name}_${index} PROPERTIES TIMEOUT 3600
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${count};GTEST_SHARD_INDEX=${index};OMP_WAIT_POLICY=passive")
   endforeach()
 endfunction()
@@ -64,7 +64,7 @@ hydrascope_shards(engine_tests 2)
 if(TARGET engine_tests)
   add_test(NAME engine_tests_on_fake_device COMMAND engine_tests
     "--gtest_filter=-Registry/*:*Loops.*:Cuda*:Properties.*:HydraCpu.*:LinearCpu.*:FakeDevice*")
-  set_tests_properties(engine_tests_on_fake_device PROPERTIES TIMEOUT 1200 ENVIRONMENT "HYDRASCOPE_DEVICE=fake;OMP_WAIT_POLICY=passive")
+  set_tests_properties(engine_tests_on_fake_device PROPERTIES TIMEOUT 3600 ENVIRONMENT "HYDRASCOPE_DEVICE=fake;OMP_WAIT_POLICY=passive")
 endif()
 
 # With an allocator of its own that fails where it is told to.
@@ -73,7 +73,7 @@ if(TARGET allocation_tests)
   target_compile_definitions(allocation_tests PRIVATE AT_PER_OPERATOR_HEADERS)
   set_target_properties(allocation_tests PROPERTIES ENABLE_EXPORTS ON) # it looks names of functions up
   add_test(NAME allocation_tests COMMAND allocation_tests)
-  set_tests_properties(allocation_tests PROPERTIES TIMEOUT 600 ENVIRONMENT "OMP_WAIT_POLICY=passive")
+  set_tests_properties(allocation_tests PROPERTIES TIMEOUT 1800 ENVIRONMENT "OMP_WAIT_POLICY=passive")
 endif()
 
 # One of the processes that tests/engine/training/process_group_test.cpp starts.
@@ -121,7 +121,7 @@ if(TARGET thread_tests)
   target_compile_options(thread_tests PRIVATE -g1 -fsanitize=thread)
   target_link_options(thread_tests PRIVATE -fsanitize=thread)
   add_test(NAME thread_tests COMMAND thread_tests)
-  set_tests_properties(thread_tests PROPERTIES TIMEOUT 300 ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1")
+  set_tests_properties(thread_tests PROPERTIES TIMEOUT 900 ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1")
 endif()
 
 # The CUDA kernels on the CPU (tests/cuda_emulation), compiled as C++ against the emulation's headers, without LibTorch's
@@ -148,7 +148,7 @@ function(hydrascope_cuda_emulation name threads sanitizers)
   target_link_options(${name} PRIVATE -fsanitize=${sanitizers})
   target_link_libraries(${name} PRIVATE Threads::Threads GTest::gtest_main hydrascope_warnings)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 1200) # minutes on a busy machine
+  set_tests_properties(${name} PROPERTIES TIMEOUT 3600)
 endfunction()
 # The definition in double precision is no part of what is under test.
 set_source_files_properties("${CMAKE_SOURCE_DIR}/tests/cuda_emulation/definition.cpp" PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
@@ -158,7 +158,7 @@ set_tests_properties(cuda_emulation_thread_tests PROPERTIES ENVIRONMENT "TSAN_OP
 
 # What the compiled kernels are predicted to do, against docs/measurements/cuda-static.md. Skipped without nvcc.
 add_test(NAME cuda_static COMMAND "${CMAKE_SOURCE_DIR}/tools/cuda-static" --check)
-set_tests_properties(cuda_static PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 ENVIRONMENT "HYDRASCOPE_DEPS=${HYDRASCOPE_DEPS}")
+set_tests_properties(cuda_static PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 ENVIRONMENT "HYDRASCOPE_DEPS=${HYDRASCOPE_DEPS}")
 
 # The plug-in itself on emulated devices, called with LibTorch's tensors.
 hydrascope_test(cuda_plugin_tests cuda_plugin hydrascope_engine torchw::cpu)
@@ -168,6 +168,7 @@ if(TARGET cuda_plugin_tests)
   target_include_directories(cuda_plugin_tests BEFORE PRIVATE "${_emulation}/include")
   target_compile_definitions(cuda_plugin_tests PRIVATE AT_PER_OPERATOR_HEADERS)
   add_test(NAME cuda_plugin_tests COMMAND cuda_plugin_tests)
+  set_tests_properties(cuda_plugin_tests PROPERTIES ENVIRONMENT "OMP_WAIT_POLICY=passive")
 endif()
 
 # Whole models through these kernels: the fake device's attention is that of the plug-in on emulated devices.
@@ -179,13 +180,14 @@ if(TARGET fused_models_tests)
   target_include_directories(fused_models_tests BEFORE PRIVATE "${_emulation}/include")
   target_compile_definitions(fused_models_tests PRIVATE AT_PER_OPERATOR_HEADERS)
   add_test(NAME fused_models_tests COMMAND fused_models_tests)
+  set_tests_properties(fused_models_tests PROPERTIES ENVIRONMENT "OMP_WAIT_POLICY=passive")
 endif()
 
 # The application's state: document, actions, settings, sessions. Needs no display.
 hydrascope_test(app_tests app hydrascope_app)
 if(TARGET app_tests)
   add_test(NAME app_tests COMMAND app_tests)
-  set_tests_properties(app_tests PROPERTIES TIMEOUT 300
+  set_tests_properties(app_tests PROPERTIES TIMEOUT 900 ENVIRONMENT "OMP_WAIT_POLICY=passive"
     ENVIRONMENT_MODIFICATION "DISPLAY=unset:;WAYLAND_DISPLAY=unset:")
 endif()
 
@@ -212,14 +214,14 @@ if(TARGET hydrascope AND Python3_FOUND)
   target_link_libraries(session_saver PRIVATE hydrascope_app imgui hydrascope_warnings)
   add_test(NAME interruptions COMMAND "${CMAKE_SOURCE_DIR}/tools/interrupt" --times 3 --ways kill,step,full,read-only figure-svg
     figure-npy export-folder screenshot sessions download features distil recall from-scratch convert-vit convert-smollm2)
-  set_tests_properties(interruptions PROPERTIES TIMEOUT 900 RUN_SERIAL ON ENVIRONMENT "HYDRASCOPE_PROGRAM=$<TARGET_FILE:hydrascope>")
+  set_tests_properties(interruptions PROPERTIES TIMEOUT 2700 RUN_SERIAL ON ENVIRONMENT "HYDRASCOPE_PROGRAM=$<TARGET_FILE:hydrascope>")
 endif()
 
 # What runs by itself on the first machine with a GPU, at its smallest sizes.
 if(TARGET hydrascope_on_fake_device AND TARGET engine_tests)
   add_test(NAME on_gpu COMMAND "${CMAKE_SOURCE_DIR}/tools/on-gpu" --quick --device fake --program $<TARGET_FILE:hydrascope_on_fake_device>
     --tests $<TARGET_FILE:engine_tests> --write "${CMAKE_BINARY_DIR}/on-fake-device.md")
-  set_tests_properties(on_gpu PROPERTIES TIMEOUT 900 ENVIRONMENT "HYDRASCOPE_DEPS=${HYDRASCOPE_DEPS}")
+  set_tests_properties(on_gpu PROPERTIES TIMEOUT 2700 ENVIRONMENT "HYDRASCOPE_DEPS=${HYDRASCOPE_DEPS}")
 endif()
 
 # Micro-benchmarks of the CPU's loops: built with the tests, so that they keep compiling, and run by hand.
@@ -255,9 +257,9 @@ if(_window_sources)
     add_test(NAME doctor_wayland COMMAND "${CMAKE_SOURCE_DIR}/tests/window/under_weston" $<TARGET_FILE:hydrascope> doctor)
     set_tests_properties(doctor_wayland PROPERTIES PASS_REGULAR_EXPRESSION "Wayland under-weston\nok +clipboard")
   endif()
-  foreach(_name window_tests_xvfb window_tests_egl window_tests_wayland window_tests_wayland_scaled)
+  foreach(_name window_tests_xvfb window_tests_egl window_tests_wayland window_tests_wayland_scaled doctor_wayland)
     if(TEST ${_name})
-      set_tests_properties(${_name} PROPERTIES TIMEOUT 900 RUN_SERIAL ON ENVIRONMENT "OMP_WAIT_POLICY=passive")
+      set_tests_properties(${_name} PROPERTIES TIMEOUT 2700 RUN_SERIAL ON ENVIRONMENT "OMP_WAIT_POLICY=passive")
     endif()
   endforeach()
 endif()

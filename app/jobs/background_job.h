@@ -46,12 +46,12 @@ public:
     thread_ = std::jthread([this, work = std::move(work)](const std::stop_token& stop) mutable {
       std::string problem = run(work, stop);
       work = {}; // what it holds is freed now, not when the owner looks
-      --background_jobs_at_work();
       {
         const std::scoped_lock lock(mutex_);
         problem_ = std::move(problem);
         done_ = true;
       }
+      --background_jobs_at_work(); // whoever waits for this finds it done
       if (wake_ && !retired_) wake_();
     });
   }

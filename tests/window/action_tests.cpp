@@ -89,6 +89,7 @@ void random_actions(ImGuiTestContext* context) {
   std::vector<std::string> ids = action_ids();
   std::erase_if(ids, opens_dialog);
   std::erase(ids, "training.start");      // changes the document whenever its thread has got on
+  std::erase(ids, "training.resume");     // the same, of a checkpoint that the user has
   std::erase(ids, "model.device.fake:0"); // whose runs take long; device_tests.cpp has some
   std::mt19937 random(20);
   int ran = 0;

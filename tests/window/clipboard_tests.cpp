@@ -134,6 +134,7 @@ void pastes(ImGuiTestContext* context, const Image& picture) {
 void copies(ImGuiTestContext* context, const Image& picture) {
   const WithTextClipboard text_clipboard;
   start_over(context);
+  IM_CHECK(copied_elsewhere(context, "an owl", text_type())); // in place of a picture of an earlier test
   open_image(editor(), {std::make_shared<const Image>(picture), "noise", {}});
   context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_C);
   context->Yield(3);

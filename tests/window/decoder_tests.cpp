@@ -193,11 +193,12 @@ void stops_at_once(ImGuiTestContext* context) {
   context->WindowFocus("//###write");
   context->SetRef("//###write");
   context->ItemClick("###write");
-  while (editor().writing.sides[0].tokens.empty() && !context->IsError()) context->Yield();
+  // The next frame may be the last one of so small a model.
+  while (!editor().writing.running && !context->IsError()) context->Yield();
   IM_CHECK(application().run("model.cancel"));
   context->Yield(3);
   IM_CHECK(!editor().writing.running);
-  IM_CHECK(!editor().writing.sides[0].tokens.empty());
+  IM_CHECK_LT(editor().writing.sides[0].tokens.size(), static_cast<std::size_t>(400));
   start_over(context);
 }
 

@@ -202,8 +202,8 @@ void deletion_is_measured_when_asked(ImGuiTestContext* context) {
   // Its numbers are written.
   const auto file = scratch_file("deletion.csv");
   editor().emit(ExportFigure{.panel = "deletion", .file = file});
-  settle(context);
-  for (int i = 0; i < 2000 && !std::filesystem::exists(file); ++i) context->Yield();
+  context->Yield(3);
+  while (application().exporting() && !context->IsError()) context->Yield();
   IM_CHECK(contents(file).find("most important first") != std::string::npos);
   IM_CHECK_STR_EQ(last_error().c_str(), "");
 

@@ -161,34 +161,36 @@ void register_grid_tests(ImGuiTestEngine* engine) {
         start_over(context);
       };
 
-  IM_REGISTER_TEST(engine, "kernels", "card_asks_for_weights_only_while_it_is_shown")->TestFunc =
-      [](ImGuiTestContext* context) {
-        start_over(context);
-        const int layer = document().scene().layer;
-        const WeightsKey key{.layer = layer, .kernel = KernelSpec{"hydra-mean", {}}};
-        const Document before = copy_of_document();
-        IM_CHECK(!find(results(), key));
-        context->SetRef("//###kernels");
-        context->MouseMove("**/names/hydra-mean");
-        const double rest = editor().clock() + 0.4;
-        while (editor().clock() < rest) context->Yield(); // the pointer rests
-        settle(context);
-        IM_CHECK(find(results(), key).result != nullptr);
-        IM_CHECK(find(results(), WeightsKey{.layer = layer, .kernel = KernelSpec{}}).result != nullptr);
-        IM_CHECK(document() == before);
-        between_frames(context, [] { // for the eye, in the build folder
-          if (!application().display().description().starts_with("off screen")) return;
-          const auto folder = test::program().parent_path() / "window_screenshots" / "kernels";
-          std::filesystem::create_directories(folder);
-          write_png(folder / "card.png", application().read_frame());
-        });
-        context->MouseMoveToPos(ImVec2(1, 1));
-        context->MouseMove("**/names/hydra-l1"); // passed by, not rested on
-        context->Yield(1);
-        context->MouseMoveToPos(ImVec2(1, 1));
-        settle(context);
-        IM_CHECK(!find(results(), WeightsKey{.layer = layer, .kernel = KernelSpec{"hydra-l1", {}}}));
-      };
+  IM_REGISTER_TEST(engine, "kernels", "card_asks_for_weights_only_while_it_is_shown")
+      ->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    const int layer = document().scene().layer;
+    const WeightsKey key{.layer = layer, .kernel = KernelSpec{"hydra-mean", {}}};
+    const Document before = copy_of_document();
+    IM_CHECK(!find(results(), key));
+    context->SetRef("//###kernels");
+    context->MouseMove("**/names/hydra-mean");
+    const double rest = editor().clock() + 0.4;
+    while (editor().clock() < rest) context->Yield(); // the pointer rests
+    settle(context);
+    IM_CHECK(find(results(), key).result != nullptr);
+    IM_CHECK(find(results(), WeightsKey{.layer = layer, .kernel = KernelSpec{}}).result != nullptr);
+    IM_CHECK(document() == before);
+    between_frames(context, [] { // for the eye, in the build folder
+      if (!application().display().description().starts_with("off screen")) return;
+      const auto folder = test::program().parent_path() / "window_screenshots" / "kernels";
+      std::filesystem::create_directories(folder);
+      write_png(folder / "card.png", application().read_frame());
+    });
+    context->MouseMoveToPos(ImVec2(1, 1));
+    const double begin = editor().clock();
+    context->MouseMove("**/names/hydra-l1"); // passed by, not rested on
+    context->Yield(1);
+    context->MouseMoveToPos(ImVec2(1, 1));
+    const bool rested = editor().clock() - begin > 0.2; // on a busy machine
+    settle(context);
+    IM_CHECK(rested || !find(results(), WeightsKey{.layer = layer, .kernel = KernelSpec{"hydra-l1", {}}}));
+  };
 }
 
 } // namespace

@@ -291,6 +291,7 @@ int run_all(const char* filter) {
   the_settings = &settings;
   std::printf("drawing: %s\n", running->display().description().c_str());
 
+  ImGui::GetIO().MouseDoubleClickTime = 60; // seconds: a frame may take long here
   ImGuiTestEngine* engine = make_engine();
   register_all(engine);
   ImGuiTestEngine_Start(engine, ImGui::GetCurrentContext());

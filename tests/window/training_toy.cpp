@@ -62,7 +62,7 @@ ToyTraining::ToyTraining(ImGuiTestContext* context)
   plan.set("data", text.string());
   plan.set("output", output.string());
   plan.set("batch", 4);
-  plan.set("epochs", 20); // long enough for what tests do meanwhile, however quick the machine
+  plan.set("epochs", 60); // long enough for what tests do meanwhile, however quick the machine
   plan.set("patience", 0);
   plan.set("validation_share", 0.2);
   context->SetRef("//###training");

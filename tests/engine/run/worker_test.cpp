@@ -234,7 +234,7 @@ TEST(Worker, CancelDuringTheLastBlockDeliversNothing) {
 }
 
 TEST(Worker, DestructionStopsTheRunAndDropsWhatWaits) {
-  constexpr int layers = 4, lanes = 50;
+  constexpr int layers = 4, lanes = 1000; // they take longer than a pause of the thread that stops them
   for (int round = 0; round < 20; ++round) {
     Gate gate;
     std::atomic<int> blocks = 0, woken = 0;
