@@ -136,12 +136,7 @@ std::string attention_note(const RunResult& run, const TokenMap& map, bool avera
   if (map.empty) parts.emplace_back("every weight is zero");
   for (std::size_t index = 0; !map.empty && index < map.prefix.size(); ++index)
     parts.push_back("weight on the " + prefix_name(run, index) + " " + amount_text(map.prefix[index]));
-  if (averaged) {
-    const std::size_t hidden = run.rows > 0 ? 0 : run.hidden_tokens.size();
-    const auto queries = static_cast<std::size_t>(run.model.capture ? run.model.capture->queries : 0);
-    parts.push_back(
-        fmt::format("mean over the rows of {} tokens", queries > 0 ? queries : run.tokens.size() - hidden));
-  }
+  if (averaged) parts.push_back(fmt::format("mean over the rows of {} tokens", query_tokens(run).size()));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
@@ -248,16 +243,11 @@ TokenMap rollout_map(const RunResult& run, const RolloutResult& rollout, std::op
                      const TokenDisplay& display) {
   const auto tokens = static_cast<std::size_t>(rollout.weights.extent(2));
   std::vector<float> row(tokens, 0.0f);
-  std::vector<std::size_t> queries;
-  if (query) queries.push_back(static_cast<std::size_t>(*query));
-  for (std::size_t token = 0; !query && token < tokens; ++token) {
-    const bool masked =
-        run.rows == 0 && std::ranges::binary_search(run.hidden_tokens, static_cast<std::int64_t>(token));
-    if (!masked) queries.push_back(token);
-  }
-  for (const std::size_t each : queries) {
+  const std::vector<std::int64_t> queries = query ? std::vector{*query} : query_tokens(run);
+  for (const std::int64_t each : queries) {
+    const std::size_t first = static_cast<std::size_t>(each) * tokens;
     for (std::size_t key = 0; key < tokens; ++key)
-      row[key] += rollout.weights.values[each * tokens + key] / static_cast<float>(queries.size());
+      row[key] += rollout.weights.values[first + key] / static_cast<float>(queries.size());
   }
   TokenMap map = token_map(run, row, display);
   set_attention_scale(map, false, "rollout");

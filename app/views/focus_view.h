@@ -68,7 +68,7 @@ const char* map_name(MapKind kind); // "focus", "attention", "rollout"
 TokenMap attention_map(const RunResult& run, const AttentionRowResult& row, const HeadChoice& head,
                        const TokenDisplay& display);
 
-// The query's row of rollout; nullopt: the mean over the rows of all tokens that are not hidden.
+// The query's row of rollout; nullopt: the mean over the rows of all query_tokens().
 TokenMap rollout_map(const RunResult& run, const RolloutResult& rollout, std::optional<std::int64_t> query,
                      const TokenDisplay& display);
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "app/views/selection.h"
 #include "engine/base/error.h"
 #include "engine/figures/scale.h"
 
@@ -30,17 +31,11 @@ Points points_of(const RunResult& run, const WeightsResult& weights, const Vecto
   const auto tokens = static_cast<std::size_t>(vectors.k.extent(1));
   const float scale = 1.0F / std::sqrt(static_cast<float>(width));
   const auto q = vectors.q.slice(head), k = vectors.k.slice(head), w = weights.weights.slice(head);
-  // A hidden word is padding to the model; a hidden patch is a token like others.
-  std::vector<bool> real(tokens, true);
-  for (const std::int64_t token : run.hidden_tokens)
-    if (run.rows == 0) real.at(static_cast<std::size_t>(token)) = false;
   Points points;
   for (std::size_t index = 0; index < weights.rows.size(); ++index) {
     const auto row = static_cast<std::size_t>(weights.rows[index]);
-    if (!real[row]) continue;
-    const std::size_t keys = run.model.causal ? row + 1 : tokens;
-    for (std::size_t token = 0; token < keys; ++token) {
-      if (!real[token]) continue;
+    for (std::size_t token = 0; token < tokens; ++token) {
+      if (!sees(run, weights.rows[index], static_cast<std::int64_t>(token))) continue;
       float score = 0;
       for (std::size_t f = 0; f < width; ++f) score += q[row * width + f] * k[token * width + f];
       points.scores.push_back(score * scale);

@@ -22,7 +22,7 @@ struct ScatterView {
 };
 
 // The weights of one head, all rows that `weights` has, against q·k/√d from `vectors` (same layer and pass).
-// Hidden words are left out. Throws UsageError if either lacks the head.
+// Pairs that have no weight are left out: see sees(). Throws UsageError if either lacks the head.
 ScatterView scatter_view(const RunResult& run, const WeightsResult& weights, const VectorsResult& vectors,
                          int head, bool logarithmic);
 

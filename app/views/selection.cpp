@@ -24,6 +24,12 @@ int heads_of_a_key(const ModelInfo& model) {
   return model.key_heads > 0 && model.key_heads < model.heads ? model.heads / model.key_heads : 1;
 }
 
+// A hidden word is padding to the model; a hidden patch is a token like others.
+bool is_padding(const RunResult& run, const std::int64_t token) {
+  const bool hidden = run.rows == 0 && std::ranges::binary_search(run.hidden_tokens, token);
+  return hidden || (run.model.capture && std::ranges::binary_search(run.model.capture->padding, token));
+}
+
 } // namespace
 
 const char* side_name(Shown side) {
@@ -74,6 +80,22 @@ std::string shares_keys_text(const ModelInfo& model, const int head) {
   const int each = heads_of_a_key(model), first = head - head % each;
   return each == 1 ? std::string()
                    : fmt::format("shares keys and values with heads {}–{}", first, first + each - 1);
+}
+
+std::int64_t queries_alone(const ModelInfo& model) { return model.capture ? model.capture->queries : 0; }
+
+std::vector<std::int64_t> query_tokens(const RunResult& run) {
+  const std::int64_t alone = queries_alone(run.model);
+  std::vector<std::int64_t> tokens;
+  for (std::int64_t token = 0; token < std::ssize(run.tokens); ++token)
+    if (alone > 0 ? token < alone : !is_padding(run, token)) tokens.push_back(token);
+  return tokens;
+}
+
+bool sees(const RunResult& run, const std::int64_t query, const std::int64_t key) {
+  if (const std::int64_t alone = queries_alone(run.model); alone > 0) return query < alone && key >= alone;
+  const bool causal = run.model.causal || (run.model.capture && run.model.capture->causal);
+  return !(causal && key > query) && !is_padding(run, query) && !is_padding(run, key);
 }
 
 std::string token_text(const RunResult& run, const std::size_t token) {

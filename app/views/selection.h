@@ -48,6 +48,16 @@ struct TokenDisplay {
   bool operator==(const TokenDisplay&) const = default;
 };
 
+// Of cross-attention: how many tokens are queries alone, which come before those that are keys alone. 0: each
+// token is both.
+std::int64_t queries_alone(const ModelInfo& model);
+// The tokens that are queries, ascending: without padding, as which a hidden word counts too, and without
+// those that are keys alone.
+std::vector<std::int64_t> query_tokens(const RunResult& run);
+// Whether the query has a weight on the key: both are such tokens, and in causal attention the key is not
+// after the query. The engine's visible_keys() (engine/run/quantities/measures.h) of a run.
+bool sees(const RunResult& run, std::int64_t query, std::int64_t key);
+
 // A token of the run as lists and axes show it; of a decoder see engine/figures/token_text.h.
 std::string token_text(const RunResult& run, std::size_t token);
 

@@ -153,8 +153,6 @@ void share_scales(std::vector<HeatMapPanel>& panels, const WeightsOptions& optio
 
 } // namespace
 
-std::int64_t queries_alone(const ModelInfo& model) { return model.capture ? model.capture->queries : 0; }
-
 std::shared_ptr<const WeightsResult> weights_of_queries(const RunResult& run, const WeightsResult& weights) {
   const std::int64_t first_key = queries_alone(run.model);
   if (first_key == 0) return {std::shared_ptr<const void>(), &weights};

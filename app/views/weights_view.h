@@ -25,9 +25,6 @@ struct WeightsOptions {
   ColourMap map = ColourMap::viridis; // of positive weights
 };
 
-// Of cross-attention: how many tokens are queries alone, which come before those that are keys alone. 0: each
-// token is both.
-std::int64_t queries_alone(const ModelInfo& model);
 // Of cross-attention the weights of the queries over the keys, (h,queries,keys); else `weights` itself, which
 // lives as long as `run`.
 std::shared_ptr<const WeightsResult> weights_of_queries(const RunResult& run, const WeightsResult& weights);

@@ -21,6 +21,8 @@ struct CaptureInfo {
   std::int64_t queries = 0; // cross-attention: how many ask; 0: every token does both
   std::int64_t prefix = 0, rows = 0, columns = 0; // patches of a picture; 0: texts
   std::vector<std::string> texts;
+  std::vector<std::int64_t> padding; // masked tokens, ascending; cross-attention's are no tokens at all
+  bool causal = false;               // of every layer
   std::filesystem::path file, image;
   std::vector<std::string> layer_names;
   int key_heads = 0;

@@ -1,6 +1,7 @@
 // What panels show of decoders: texts of tokens, losses, weights below the diagonal, grouped heads.
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -161,6 +162,51 @@ TEST(CausalWeights, MonotonicityCountsPairsWithAWeight) {
   vectors.q = vectors.k = {{1, 4, 1}, {1, 2, 3, 4}};
   const ScatterView view = scatter_view(run, lower_triangle(), vectors, 0, false);
   EXPECT_EQ(view.pairs, 10);
+}
+
+// A capture's tokens in place of a model's.
+RunResult captured_run(const CaptureInfo& capture) {
+  RunResult run = some_text();
+  run.model.causal = false;
+  run.model.capture = std::make_shared<const CaptureInfo>(capture);
+  return run;
+}
+
+RunResult padded_run() {
+  CaptureInfo capture;
+  capture.padding = {3};
+  return captured_run(capture);
+}
+
+RunResult crossed_run() {
+  CaptureInfo capture;
+  capture.queries = 1;
+  return captured_run(capture);
+}
+
+TEST(VisibleKeys, AreThoseThatTheQueryHasAWeightOn) {
+  const auto pairs = [](const RunResult& run) {
+    std::string seen;
+    for (const std::int64_t query : {0, 1, 2, 3}) {
+      seen += query > 0 ? " " : "";
+      for (const std::int64_t key : {0, 1, 2, 3}) seen += sees(run, query, key) ? 'x' : '.';
+    }
+    return seen;
+  };
+  EXPECT_EQ(pairs(some_text()), "x... xx.. xxx. xxxx");
+  CaptureInfo causal;
+  causal.causal = true;
+  EXPECT_EQ(pairs(captured_run(causal)), pairs(some_text()));
+  EXPECT_EQ(pairs(padded_run()), "xxx. xxx. xxx. ....");
+  EXPECT_EQ(pairs(crossed_run()), ".xxx .... .... ....");
+  RunResult hidden = some_text();
+  hidden.hidden_tokens = {0};
+  EXPECT_EQ(pairs(hidden), ".... .x.. .xx. .xxx");
+  hidden.rows = 2; // a hidden patch is a token like others
+  EXPECT_EQ(pairs(hidden), pairs(some_text()));
+  EXPECT_EQ(query_tokens(some_text()), (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(query_tokens(padded_run()), (std::vector<std::int64_t>{0, 1, 2}));
+  EXPECT_EQ(query_tokens(crossed_run()), (std::vector<std::int64_t>{0}));
 }
 
 TEST(GroupedHeads, SayWhichShareKeys) {

@@ -84,6 +84,33 @@ TEST_F(CaptureCommand, FiguresOfOneAndOfAFolder) {
   EXPECT_NE(cross.dump().find("220 ms"), std::string::npos);
 }
 
+// Of the mask, of causal attention and of cross-attention: pairs without a weight are no points.
+TEST_F(CaptureCommand, MonotonicityCountsTheTokensThatHaveWeights) {
+  for (const auto& [capture, pairs] :
+       {std::pair{"bert.safetensors:0:1", 6 * 6}, std::pair{"bert.safetensors:0:0", 9 * 9},
+        std::pair{"gpt2.safetensors", 8 * 9 / 2}, std::pair{"whisper.safetensors:encoder_attn", 5 * 12}}) {
+    const Outcome outcome = hydrascope(
+        fmt::format("figure monotonicity {}{} --kernels softmax -o {}", captures, capture, at("rho.json")));
+    ASSERT_EQ(outcome.status, 0) << outcome.errors;
+    const json figure = json::parse(bytes_of(at("rho.json")));
+    EXPECT_EQ(figure["panels"][0]["title"], "softmax\nρ 1.000") << capture;
+    EXPECT_TRUE(figure["subtitle"].get<std::string>().starts_with(fmt::format("{} pairs of tokens", pairs)))
+        << capture << ": " << figure["subtitle"];
+  }
+}
+
+TEST_F(CaptureCommand, PaddingIsNoQueryOfAMean) {
+  for (const char* kind : {"attention", "rollout"}) {
+    const Outcome outcome = hydrascope(
+        fmt::format("figure {} {}bert.safetensors:0:1 --query all -o {}", kind, captures, at("mean.json")));
+    ASSERT_EQ(outcome.status, 0) << outcome.errors;
+    const json panel = json::parse(bytes_of(at("mean.json")))["panels"][0];
+    EXPECT_EQ(panel["note"], "mean over the rows of 6 tokens") << kind;
+    for (const std::size_t padding : {6U, 7U, 8U})
+      EXPECT_EQ(panel["values"][padding].get<double>(), 0) << kind;
+  }
+}
+
 TEST_F(CaptureCommand, FiguresAreDrawnAgainFromThemselves) {
   ASSERT_EQ(hydrascope("figure entropy " + captures + "bert.safetensors:0:1 -o " + at("entropy.svg")).status,
             0);

@@ -34,13 +34,18 @@ struct Opened {
   }
 };
 
-// The keys of this sequence that count; all where the mask is empty.
-std::vector<std::int64_t> real_keys(const CaptureLayer& layer, std::int64_t item) {
+// The keys of this sequence that count; all where the mask is empty. Where `real` is false the others.
+std::vector<std::int64_t> keys_of(const CaptureLayer& layer, std::int64_t item, bool real) {
   std::vector<std::int64_t> keys;
-  for (std::int64_t key = 0; key < layer.keys; ++key)
-    if (layer.mask.empty() || layer.mask[static_cast<std::size_t>(item * layer.keys + key)])
-      keys.push_back(key);
+  for (std::int64_t key = 0; key < layer.keys; ++key) {
+    const bool counts = layer.mask.empty() || layer.mask[static_cast<std::size_t>(item * layer.keys + key)];
+    if (counts == real) keys.push_back(key);
+  }
   return keys;
+}
+
+std::vector<std::int64_t> real_keys(const CaptureLayer& layer, std::int64_t item) {
+  return keys_of(layer, item, true);
 }
 
 // Texts of `count` tokens; numbers where the capture has none.
@@ -67,6 +72,7 @@ CaptureInfo info_of(const Opened& opened, const CaptureAddress& address) {
   info.item = opened.item;
   for (const CapturePart& part : capture.parts()) info.parts.push_back(part.name);
   info.key_heads = static_cast<int>(first.key_heads);
+  info.causal = first.causal;
   info.source = capture.source();
   info.hash = capture.content_hash();
   info.has_output_weights = true;
@@ -76,6 +82,7 @@ CaptureInfo info_of(const Opened& opened, const CaptureAddress& address) {
   }
   if (first.queries == first.keys) {
     info.tokens = first.queries;
+    info.padding = keys_of(first, opened.item, false);
     const CaptureTokens* const tokens = capture.tokens(first.queries, opened.item);
     if (tokens != nullptr && tokens->texts.empty()) {
       info.prefix = tokens->prefix;
