@@ -119,9 +119,7 @@ float fuse(std::span<const float> heads, HeadFusion fusion) {
 
 // (h,N) → (N)
 std::vector<float> fused_heads(const Array& weights, const HeadChoice& choice) {
-  const auto count = static_cast<int>(weights.extent(0));
-  std::vector<int> heads = shown_heads(choice, count);
-  if (heads.empty()) heads.push_back(count - 1);
+  const std::vector<int> heads = shown_heads(choice, static_cast<int>(weights.extent(0)));
   std::vector<float> fused, column(heads.size());
   for (std::size_t token = 0; token < static_cast<std::size_t>(weights.extent(1)); ++token) {
     for (std::size_t i = 0; i < heads.size(); ++i) column[i] = weights.slice(heads[i])[token];
@@ -231,6 +229,8 @@ const char* map_name(MapKind kind) {
 
 TokenMap attention_map(const RunResult& run, const AttentionRowResult& row, const HeadChoice& head,
                        const TokenDisplay& display) {
+  require_heads(head, static_cast<int>(row.weights.extent(0)),
+                fmt::format("the kernel of layer {}", row.key.layer));
   TokenMap map = token_map(run, fused_heads(row.weights, head), display);
   const bool negative = std::ranges::any_of(map.values.values, [](float value) { return value < 0; });
   const bool with_sign = row.derived_signed || negative;

@@ -63,8 +63,8 @@ enum class MapKind {
 inline constexpr std::size_t map_kinds = 3;
 const char* map_name(MapKind kind); // "focus", "attention", "rollout"
 
-// The query's weight of each token, heads fused as chosen; of a kernel without the chosen head its last one.
-// The scale runs from 0 to the largest weight, and diverges around 0 for signed weights.
+// The query's weight of each token, heads fused as chosen. The scale runs from 0 to the largest weight, and
+// diverges around 0 for signed weights. Throws UsageError if the kernel has none of the chosen heads.
 TokenMap attention_map(const RunResult& run, const AttentionRowResult& row, const HeadChoice& head,
                        const TokenDisplay& display);
 

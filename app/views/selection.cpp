@@ -63,6 +63,20 @@ std::vector<int> shown_heads(const HeadChoice& choice, int heads) {
   return shown;
 }
 
+HeadChoice existing_heads(const HeadChoice& choice, int heads) {
+  const std::vector<int> shown = shown_heads(choice, heads);
+  if (shown.empty()) return {.head = heads - 1, .fusion = choice.fusion};
+  HeadChoice existing = choice;
+  if (!choice.subset.empty()) existing.subset = shown;
+  return existing;
+}
+
+void require_heads(const HeadChoice& choice, int heads, std::string_view kernel) {
+  if (shown_heads(choice, heads).empty())
+    throw UsageError("--head", fmt::format("{} has {} heads and no {}", kernel, heads, choice.text()),
+                     "heads are numbered from 0");
+}
+
 HeadChoice parse_head(std::string_view text) {
   if (text == "mean") return {std::nullopt, HeadFusion::mean};
   if (text == "min") return {std::nullopt, HeadFusion::min};

@@ -35,6 +35,10 @@ struct HeadChoice {
 };
 // The chosen heads among `heads` of them, ascending.
 std::vector<int> shown_heads(const HeadChoice& choice, int heads);
+// The choice among the heads that there are; where none of the chosen is, the last of the `heads`.
+HeadChoice existing_heads(const HeadChoice& choice, int heads);
+// Throws UsageError if `kernel`, which has so many heads, has none of the chosen.
+void require_heads(const HeadChoice& choice, int heads, std::string_view kernel);
 // Parses `n|mean|min|max`. Throws UsageError.
 HeadChoice parse_head(std::string_view text);
 // Of one of grouped heads: "shares keys and values with heads 0–2"; empty where it has its own.

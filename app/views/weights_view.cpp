@@ -18,14 +18,17 @@ namespace {
 
 constexpr double probability_floor = 1e-12; // Hedgehog tables: inside the logarithm
 
-bool has_head(const WeightsResult& weights, const HeadChoice& head) {
-  return !weights.weights.empty() &&
-         (!head.head || (*head.head >= 0 && *head.head < weights.weights.extent(0)));
+int head_count(const WeightsResult& weights) {
+  return weights.weights.empty() ? 0 : static_cast<int>(weights.weights.extent(0));
 }
 
 std::vector<std::int64_t> heads_of(const WeightsResult& weights, const HeadChoice& head) {
-  const std::vector<int> heads = shown_heads(head, static_cast<int>(weights.weights.extent(0)));
+  const std::vector<int> heads = shown_heads(head, head_count(weights));
   return {heads.begin(), heads.end()};
+}
+
+bool has_head(const WeightsResult& weights, const HeadChoice& head) {
+  return !heads_of(weights, head).empty();
 }
 
 // How many rows of a head hold a weight: those of padding and of cross-attention's keys are 0.
@@ -172,12 +175,7 @@ std::shared_ptr<const WeightsResult> weights_of_queries(const RunResult& run, co
 }
 
 Array head_weights(const WeightsResult& weights, const HeadChoice& head) {
-  if (!has_head(weights, head)) {
-    const auto count = weights.weights.empty() ? 0 : weights.weights.extent(0);
-    throw UsageError("--head",
-                     fmt::format("{} has {} heads and no {}", weights.kernel.label(), count, head.text()),
-                     "heads are numbered from 0");
-  }
+  require_heads(head, head_count(weights), weights.kernel.label());
   Array map;
   map.shape = {weights.weights.extent(1), weights.weights.extent(2)};
   const auto heads = heads_of(weights, head);

@@ -8,6 +8,7 @@
 #include "app/views/timing_view.h"
 #include "app/views/training_view.h"
 #include "engine/attention/own/map_source.h"
+#include "engine/base/error.h"
 
 namespace hydrascope::app::tests {
 namespace {
@@ -37,6 +38,33 @@ TEST(KernelLabels, NameAMapAsItsUserDoes) {
   EXPECT_EQ((KernelSpec{.name = "performer", .parameters = {{"features", "32"}}}).label(),
             "performer:features=32");
   EXPECT_EQ((Schedule{.layers = {{}, map, map}}).summary(), "softmax ×1, phi my-map ×2");
+}
+
+TEST(HeadLabels, NameTheHeadsThatThereAre) {
+  const HeadChoice beyond{.head = 5, .fusion = HeadFusion::mean},
+      some{.head = std::nullopt, .fusion = HeadFusion::max, .subset = {1, 5}};
+  EXPECT_EQ(existing_heads(beyond, 6), beyond);
+  EXPECT_EQ(existing_heads(beyond, 3).text(), "head 2");
+  EXPECT_EQ(existing_heads(some, 3).text(), "maximum of heads 1");
+  EXPECT_EQ(existing_heads(some, 1).text(), "head 0");
+  EXPECT_EQ(existing_heads({}, 1).text(), "mean of heads");
+}
+
+TEST(HeadLabels, NoOtherHeadIsDrawnUnderTheName) {
+  RunResult run = run_of_layers("elu");
+  run.tokens = {{"the", 0, false}, {"cat", 1, false}};
+  AttentionRowResult row;
+  row.key = {.layer = 3, .query = 0};
+  row.weights = {{1, 2}, {0.25F, 0.75F}};
+  EXPECT_EQ(attention_map(run, row, {.head = 0, .fusion = HeadFusion::mean}, {}).values.values,
+            row.weights.values);
+  try {
+    attention_map(run, row, {.head = 1, .fusion = HeadFusion::mean}, {});
+    FAIL() << "head 1 of 1";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "--head: the kernel of layer 3 has 1 heads and no head 1; heads are numbered from 0");
+  }
 }
 
 TEST(TimingLabels, NameTheSettingInWords) {

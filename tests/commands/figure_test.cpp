@@ -140,6 +140,16 @@ TEST_F(FigureCommand, SentencesAreShadedWordByWord) {
   EXPECT_EQ(figure["panels"][0]["values"].size(), tokens.size());
 }
 
+TEST_F(FigureCommand, KernelsWithoutTheHeadAreLeftOut) {
+  const auto figure = json::parse(
+      draw("tokens --text 'a hedgehog' --head 5 --kernels softmax,linear-cosine:heads=1", "t.json"));
+  ASSERT_EQ(figure["panels"].size(), 1u);
+  EXPECT_EQ(figure["panels"][0]["title"], "softmax");
+  EXPECT_NE(figure["subtitle"].get<std::string>().find("linear-cosine:heads=1 has no head 5"),
+            std::string::npos)
+      << figure["subtitle"];
+}
+
 TEST_F(FigureCommand, AllLayersGiveOnePanelEach) {
   const auto figure = json::parse(draw("focus --layer all --image " + picture, "all.json"));
   EXPECT_EQ(figure["panels"].size(), 12u);
@@ -154,7 +164,9 @@ TEST_F(FigureCommand, ErrorsAreOneLineAndLeaveNothingBehind) {
   expect_error(good + " --device cuda:99 -o " + at("x.png"), 1, "--device cuda:99");
   expect_error("figure focus -o " + at("x.png"), 2, "--image");
   expect_error("figure focus --image " + at("none.png") + " -o " + at("x.png"), 1, "none.png");
-  expect_error("figure weights --head 99 --image " + picture + " -o " + at("x.png"), 2, "--head");
+  for (const char* kind : {"weights", "attention", "tokens", "rollout"})
+    expect_error("figure " + std::string(kind) + " --head 99 --image " + picture + " -o " + at("x.png"), 2,
+                 "--head");
   EXPECT_FALSE(fs::exists(folder_ / "x.png"));
   EXPECT_FALSE(fs::exists(folder_ / "x.gif"));
 }

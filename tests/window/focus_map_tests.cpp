@@ -158,6 +158,24 @@ void register_map_tests(ImGuiTestEngine* engine) {
         start_over(context);
       };
 
+  IM_REGISTER_TEST(engine, "focus", "kernel_without_the_head_names_the_one_shown")->TestFunc =
+      [](ImGuiTestContext* context) {
+        begin(context, false);
+        const int layer = document().scene().layer;
+        set_layer_kernel(editor(), layer, {.name = "linear-cosine", .parameters = {{"heads", "1"}}});
+        select_query(editor(), 0);
+        select_head(editor(), {.head = 2, .fusion = HeadFusion::mean});
+        show_maps(context);
+        const Figure figure = *application().figure_of("focus");
+        IM_CHECK_EQ(figure.panels.size(), 3U);
+        const AttentionRowResult* row = find(results(), AttentionRowKey{.layer = layer, .query = 0}).result;
+        IM_CHECK(row != nullptr);
+        IM_CHECK_EQ(row->weights.extent(0), std::int64_t{1});
+        check_cells(figure.panels[1], row->weights.slice(0));
+        IM_CHECK(title(figure.panels[1]).starts_with(fmt::format("attention, layer {}, head 0", layer)));
+        start_over(context);
+      };
+
   IM_REGISTER_TEST(engine, "focus", "discard_ratio_changes_rollout_alone")->TestFunc =
       [](ImGuiTestContext* context) {
         begin(context, false);

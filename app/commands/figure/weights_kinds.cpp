@@ -65,6 +65,10 @@ int head_number(const FigureOptions& options) {
   return *head.head;
 }
 
+UsageError no_kernel_has(const HeadChoice& head) {
+  return {"--head", "none of the kernels has " + head.text(), "heads are numbered from 0"};
+}
+
 } // namespace
 
 Figure draw_weights(FigureTask& task) {
@@ -87,8 +91,7 @@ Figure draw_weights(FigureTask& task) {
   if (layers.size() > 1 || heads.size() > 1)
     return finished(task, weights_grid_figure(*result, layers, heads, view), run.request, *result);
   Figure figure = weights_figure(*result, layers.front(), view);
-  if (figure.panels.empty())
-    throw UsageError("--head", "none of the kernels has " + view.head.text(), "heads are numbered from 0");
+  if (figure.panels.empty()) throw no_kernel_has(view.head);
   return finished(task, std::move(figure), run.request, *result);
 }
 
@@ -109,8 +112,13 @@ Figure draw_tokens(FigureTask& task) {
   figure.subtitle = fmt::format("What one token looks at; {}; {}", query_text(*result, query),
                                 options.teacher_forced ? "teacher-forced" : run_text(*result));
   if (image != nullptr) figure.panels.emplace_back(photograph_panel(*result, *image));
+  const std::size_t before = figure.panels.size();
   for (const auto& entry : result->quantities.all<WeightsKey>()) {
     const WeightsResult& weights = *entry.result;
+    if (shown_heads(head, static_cast<int>(weights.weights.extent(0))).empty()) {
+      figure.subtitle += fmt::format("; {} has no {}", weights.kernel.label(), head.text());
+      continue;
+    }
     AttentionRowResult row;
     row.key = {.layer = layer, .query = query};
     row.derived_signed = weights.derived_signed;
@@ -122,6 +130,7 @@ Figure draw_tokens(FigureTask& task) {
     figure.panels.push_back(
         map_panel(*result, query, image, attention_map(*result, row, head, {}), title, map_look(options)));
   }
+  if (figure.panels.size() == before) throw no_kernel_has(head);
   figure.columns = image == nullptr ? 1 : figure.panels.size() > 5 ? 4 : 0;
   return finished(task, std::move(figure), run.request, *result);
 }

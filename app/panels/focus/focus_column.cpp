@@ -110,7 +110,9 @@ std::optional<ColumnMap> find_column_map(const SideResults& results, const Docum
                                 .query = by_default ? std::optional(row_query(scene)) : run.query};
       const auto* row = find(results, key).result;
       if (row == nullptr) return std::nullopt;
-      column.map = recoloured(attention_map(run, *row, scene.head, document.view.tokens), document.view);
+      const HeadChoice head = existing_heads(scene.head, static_cast<int>(row->weights.extent(0)));
+      column.map = recoloured(attention_map(run, *row, head, document.view.tokens), document.view);
+      column.heads = head.text();
       column.flags = joined(attention_flags(*row, run.layers[static_cast<std::size_t>(scene.layer)].kernel),
                             untrained(run, scene.layer));
       return column;
@@ -119,6 +121,7 @@ std::optional<ColumnMap> find_column_map(const SideResults& results, const Docum
       const auto* rollout = find(results, rollout_key(scene.head, document.view.discard)).result;
       if (rollout == nullptr) return std::nullopt;
       column.map = recoloured(rollout_map(run, *rollout, run.query, document.view.tokens), document.view);
+      column.heads = scene.head.text();
       column.flags = rollout_flags(*rollout);
       return column;
     }
@@ -154,6 +157,7 @@ void FocusColumn::subtract(const FocusColumn& a, const FocusColumn& b, const Sna
   found_.map = map_difference(std::move(found_.map), b.found_.map);
   if (!b.found_.flags.empty() && b.found_.flags != found_.flags)
     found_.flags += (found_.flags.empty() ? "" : " − ") + b.found_.flags;
+  if (b.found_.heads != found_.heads) found_.heads += " − " + b.found_.heads;
   set_caption(document, document.view.shown == Shown::all ? side_name(Shown::difference) : "", b.found_.run);
   show(document);
 }
@@ -219,7 +223,7 @@ void FocusColumn::set_caption(const Document& document, const std::string& side,
   } else {
     append(fmt::format("layer {}", layer));
   }
-  if (kind_ != MapKind::focus) append(document.scene().head.text());
+  if (kind_ != MapKind::focus) append(found_.heads);
   if (kind_ == MapKind::rollout && view.discard > 0)
     append(fmt::format("lowest {:.0f} % of weights dropped", view.discard * 100));
   // The query stands in the toolbar, too.

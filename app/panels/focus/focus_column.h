@@ -20,6 +20,7 @@ struct ColumnMap {
   TokenMap map;
   std::vector<float> raw; // focus: the contributions of the tokens before normalisation
   std::string flags;      // "untrained", "implied weights, signed"; may be empty
+  std::string heads = {}; // attention, rollout: "head 3"; of a kernel without the selected one another
 };
 
 // nullopt if the results do not contain the map.
