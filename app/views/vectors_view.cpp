@@ -30,13 +30,18 @@ std::vector<double> token_vector(const Array& heads, std::int64_t head, std::int
   return doubles(heads.slice(head).subspan(static_cast<std::size_t>(token) * width, width));
 }
 
-// φ(q)·φ(k_t) or q·k_t of every token t.
-std::vector<double> similarities(const std::vector<double>& query, std::span<const float> keys) {
+constexpr const char* unseen_note = "weight = 0: the query does not attend to this key";
+
+// φ(q)·φ(k_t) or q·k_t of the tokens t that the query sees, in their order.
+std::vector<double> similarities(const RunResult& run, const VectorsResult& vectors,
+                                 const std::vector<double>& query, std::span<const float> keys) {
   const std::size_t width = query.size();
-  std::vector<double> result(keys.size() / width, 0);
-  for (std::size_t token = 0; token < result.size(); ++token) {
-    for (std::size_t f = 0; f < width; ++f)
-      result[token] += query[f] * static_cast<double>(keys[token * width + f]);
+  std::vector<double> result;
+  for (std::size_t token = 0; token < keys.size() / width; ++token) {
+    if (!sees(run, vectors.query, static_cast<std::int64_t>(token))) continue;
+    double sum = 0;
+    for (std::size_t f = 0; f < width; ++f) sum += query[f] * static_cast<double>(keys[token * width + f]);
+    result.push_back(sum);
   }
   return result;
 }
@@ -53,7 +58,7 @@ void add_products(VectorsView& view, const VectorsResult& vectors, std::int64_t 
                          fmt::format("q·k = {}   q·k/√d = {}", number_text(score), number_text(scaled))});
 }
 
-void add_features(VectorsView& view, const VectorsResult& vectors, std::int64_t key) {
+void add_features(VectorsView& view, const RunResult& run, const VectorsResult& vectors, std::int64_t key) {
   const std::vector<double> query = doubles(vectors.query_feature.values);
   const std::vector<double> keys = doubles(vectors.key_features.slice(key));
   const std::vector<double> both = product(query, keys);
@@ -62,8 +67,10 @@ void add_features(VectorsView& view, const VectorsResult& vectors, std::int64_t 
   view.strips.push_back({"φ(k)", "the kernel's feature map of k", keys, ""});
   view.strips.push_back({"φ(q) ⊙ φ(k)", "their product, feature by feature", both,
                          fmt::format("φ(q)·φ(k) = {}", number_text(similarity))});
-  if (kernel_info(vectors.kernel).normalised) {
-    const double sum = total(similarities(query, vectors.key_features.values));
+  if (!sees(run, vectors.query, key)) {
+    view.notes.emplace_back(unseen_note);
+  } else if (kernel_info(vectors.kernel).normalised) {
+    const double sum = total(similarities(run, vectors, query, vectors.key_features.values));
     view.notes.push_back(sum == 0
                              ? "all similarities of this query are 0: its row of weights is 0"
                              : fmt::format("weight = {} / {} (the row's sum) = {}", number_text(similarity),
@@ -78,20 +85,20 @@ void add_features(VectorsView& view, const VectorsResult& vectors, std::int64_t 
 }
 
 void add_softmax(VectorsView& view, const RunResult& run, const VectorsResult& vectors, std::int64_t key) {
-  const std::vector<double> query = token_vector(vectors.q, vectors.head, vectors.query);
-  std::vector<double> scores = similarities(query, vectors.k.slice(vectors.head));
-  const double width = std::sqrt(static_cast<double>(query.size()));
-  const double largest = *std::ranges::max_element(scores);
-  double sum = 0;
-  for (double& score : scores) score = std::exp((score - largest) / width);
-  for (const std::int64_t token : run.hidden_tokens) // a hidden word is padding to the model
-    if (run.rows == 0) scores.at(static_cast<std::size_t>(token)) = 0;
-  for (const double score : scores) sum += score;
-  const double weight = scores.at(static_cast<std::size_t>(key)) / sum;
   view.notes.emplace_back(
       "softmax has no feature map of finite width: its weight is exp(q·k/√d) over the row's sum");
-  if (kernel_info(vectors.kernel).exact_softmax)
-    view.notes.push_back(fmt::format("weight = {}", number_text(weight)));
+  if (!sees(run, vectors.query, key)) {
+    view.notes.emplace_back(unseen_note);
+    return;
+  }
+  if (!kernel_info(vectors.kernel).exact_softmax) return;
+  const std::vector<double> query = token_vector(vectors.q, vectors.head, vectors.query);
+  const double score = total(product(query, token_vector(vectors.k, vectors.head, key)));
+  const double scale = 1 / std::sqrt(static_cast<double>(query.size()));
+  double sum = 0; // over this key's exponential; too large for a double where the weight is 0
+  for (const double other : similarities(run, vectors, query, vectors.k.slice(vectors.head)))
+    sum += std::exp((other - score) * scale);
+  view.notes.push_back(fmt::format("weight = {}", number_text(1 / sum)));
 }
 
 void add_global(VectorsView& view, const VectorsResult& vectors) {
@@ -141,7 +148,7 @@ VectorsView vectors_view(const RunResult& run, const VectorsResult& vectors, std
   if (vectors.query_feature.empty()) {
     add_softmax(view, run, vectors, shown);
   } else {
-    add_features(view, vectors, shown);
+    add_features(view, run, vectors, shown);
   }
   return view;
 }

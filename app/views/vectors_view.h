@@ -27,7 +27,7 @@ struct VectorsView {
   bool global = false;            // a Hydra kernel: strips of D features, each with a map of its own
 };
 
-// The vectors of the pair `vectors.query` and `key`.
+// The vectors of the pair `vectors.query` and `key`; the row's sum is over the keys that the query sees().
 VectorsView vectors_view(const RunResult& run, const VectorsResult& vectors, std::int64_t key);
 
 // A − B of the vectors that both have with the same number of features; a note names the others.

@@ -10,6 +10,7 @@
 #include "app/views/loss_view.h"
 #include "app/views/scatter_view.h"
 #include "app/views/table_views.h"
+#include "app/views/vectors_view.h"
 #include "app/views/weights_view.h"
 #include "engine/figures/token_text.h"
 #include "engine/run/quantities/last_token.h"
@@ -207,6 +208,35 @@ TEST(VisibleKeys, AreThoseThatTheQueryHasAWeightOn) {
   EXPECT_EQ(query_tokens(some_text()), (std::vector<std::int64_t>{0, 1, 2, 3}));
   EXPECT_EQ(query_tokens(padded_run()), (std::vector<std::int64_t>{0, 1, 2}));
   EXPECT_EQ(query_tokens(crossed_run()), (std::vector<std::int64_t>{0}));
+}
+
+// What the notes say last of the weight of one query on one key.
+std::string weight_note(const RunResult& run, VectorsResult vectors, std::int64_t query, std::int64_t key) {
+  vectors.query = query;
+  return vectors_view(run, vectors, key).notes.back();
+}
+
+TEST(VectorsNotes, AreOfTheKeysThatTheQuerySees) {
+  const char* const unseen = "weight = 0: the query does not attend to this key";
+  VectorsResult softmax;
+  softmax.q = softmax.k = {{1, 4, 1}, {1, 2, 3, 4}};
+  EXPECT_EQ(weight_note(some_text(), softmax, 1, 0), "weight = 0.119"); // 1/(1+e²)
+  EXPECT_EQ(weight_note(some_text(), softmax, 0, 0), "weight = 1");
+  EXPECT_EQ(weight_note(some_text(), softmax, 1, 2), unseen);
+  EXPECT_EQ(weight_note(padded_run(), softmax, 1, 0), "weight = 0.0159"); // 1/(1+e²+e⁴)
+  EXPECT_EQ(weight_note(padded_run(), softmax, 1, 3), unseen);
+  EXPECT_EQ(weight_note(padded_run(), softmax, 3, 0), unseen);
+  EXPECT_EQ(weight_note(crossed_run(), softmax, 0, 1), "weight = 0.09"); // 1/(1+e+e²)
+  EXPECT_EQ(weight_note(crossed_run(), softmax, 0, 0), unseen);
+
+  VectorsResult elu = softmax;
+  elu.kernel = {"elu", {}};
+  elu.query_feature = {{1}, {2}};
+  elu.key_features = {{4, 1}, {1, 2, 3, 4}};
+  EXPECT_EQ(weight_note(some_text(), elu, 1, 0), "weight = 2 / 6 (the row's sum) = 0.333");
+  EXPECT_EQ(weight_note(some_text(), elu, 1, 2), unseen);
+  EXPECT_EQ(weight_note(padded_run(), elu, 1, 0), "weight = 2 / 12 (the row's sum) = 0.167");
+  EXPECT_EQ(weight_note(crossed_run(), elu, 0, 3), "weight = 8 / 18 (the row's sum) = 0.444");
 }
 
 TEST(GroupedHeads, SayWhichShareKeys) {
