@@ -171,6 +171,18 @@ TEST_F(FigureNumbers, LossesAreThoseOfRun) {
   expect_error("figure loss-strip --model minilm --text 'a cat' -o " + at("f.svg"), 2, "no decoder");
 }
 
+// Of a model that was fine-tuned to numbers.
+TEST_F(FigureNumbers, APredictedNumberIsNoProbability) {
+  const fs::path golden = source_folder() / "tests/golden";
+  const json panels = drawn(fmt::format(
+      "compare --text 'the cat' --kernel softmax --against elu --model {} --adapter {}",
+      (golden / "models/bert").string(),
+      (golden / "compatibility/adapters/1-2026-11-27-regression.safetensors").string()))["panels"];
+  ASSERT_EQ(panels.size(), 3U);
+  EXPECT_TRUE(panels[0]["title"].get<std::string>().ends_with("\nnumber 2.19")) << panels[0]["title"];
+  EXPECT_EQ(panels[1]["title"].get<std::string>().find('%'), std::string::npos) << panels[1]["title"];
+}
+
 TEST_F(FigureNumbers, ALinearKernelsStateIsFlat) {
   const auto panels = drawn("state" + golden_decoder + "--kernels softmax,elu --lengths 4,16")["panels"];
   ASSERT_EQ(panels.size(), 2U);

@@ -52,7 +52,7 @@ KernelRuns runs_by_kernel(FigureTask& task, RunRequest request, int layer,
 std::string prediction_text(const RunResult& run) {
   if (run.predictions.empty()) return "";
   const Prediction& first = run.predictions.front();
-  return fmt::format("{} {:.0f} %", prediction_name(run, first), 100 * first.probability);
+  return fmt::format("{} {}", prediction_name(run, first), prediction_value(run, first));
 }
 
 } // namespace
