@@ -115,7 +115,10 @@ double scale_position(const Scale& scale, double value) {
 }
 
 std::vector<Tick> ticks(double low, double high, bool logarithmic, int most) {
-  if (!std::isfinite(low) || !std::isfinite(high) || !(high > low)) {
+  // Within the rounding of its ends a range has no steps that could be counted.
+  constexpr double rounding = 1e-12;
+  const bool one_value = !(high - low > rounding * std::max(std::abs(low), std::abs(high)));
+  if (!std::isfinite(low) || !std::isfinite(high) || one_value) {
     return {{0.0, number_text(low)}};
   }
   std::vector<Tick> found;

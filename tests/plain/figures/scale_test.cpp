@@ -55,6 +55,14 @@ TEST(Ticks, AreRoundNumbersInsideTheRange) {
   }
 }
 
+TEST(Ticks, OfARangeWithinRoundingAreOneValue) {
+  EXPECT_EQ(texts(ticks(1, std::nextafter(1.0, 2.0), false, 6)), "1");
+  EXPECT_EQ(texts(ticks(-std::nextafter(1e9, 2e9), -1e9, false, 6)), "−1·10⁹");
+  EXPECT_EQ(texts(ticks(1, std::nextafter(1.0, 2.0), true, 6)), "1");
+  EXPECT_GE(ticks(1, 1 + 1e-9, false, 6).size(), 2U);
+  EXPECT_GE(ticks(1, static_cast<double>(std::nextafter(1.0F, 2.0F)), false, 6).size(), 2U);
+}
+
 TEST(Ticks, NumbersSayWhatTheirPositionIs) {
   for (const auto& mark : ticks(0, 7.3, false, 6))
     EXPECT_NEAR(std::stod(mark.text) / 7.3, mark.position, 1e-9);
