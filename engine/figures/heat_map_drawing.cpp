@@ -49,12 +49,15 @@ AxisLabels axis_labels(const std::vector<std::string>& names, std::int64_t count
 }
 
 std::vector<Tick> index_ticks(std::int64_t count, double length, const Ink& ink) {
-  const int most = std::max(2, static_cast<int>(length / (3.2 * ink.size)));
   if (count <= 1) {
     return {{0.5, "0"}};
   }
+  const auto fits = std::max<std::int64_t>(2, static_cast<std::int64_t>(length / (3.2 * ink.size)));
+  int most = static_cast<int>(std::min(count, fits)); // more would be numbers between cells
+  const auto between_cells = [](const Tick& mark) { return mark.text.find('.') != std::string::npos; };
   auto marks = ticks(0, static_cast<double>(count - 1), false, most);
-  std::erase_if(marks, [](const Tick& mark) { return mark.text.find('.') != std::string::npos; });
+  while (most > 2 && std::ranges::any_of(marks, between_cells)) // 2.5 apart
+    marks = ticks(0, static_cast<double>(count - 1), false, --most);
   for (auto& mark : marks) { // from the first and last cell's centres to the axis' ends
     mark.position = (mark.position * static_cast<double>(count - 1) + 0.5) / static_cast<double>(count);
   }

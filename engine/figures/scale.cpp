@@ -122,9 +122,9 @@ std::vector<Tick> ticks(double low, double high, bool logarithmic, int most) {
     return {{0.0, number_text(low)}};
   }
   std::vector<Tick> found;
-  for (; found.size() < 2 && most < 12; ++most) { // a bar needs at least two numbers
+  do {
     found = logarithmic && low > 0 ? logarithmic_ticks(low, high, most) : linear_ticks(low, high, most);
-  }
+  } while (found.size() < 2 && ++most < 12); // a bar needs at least two numbers
   return found;
 }
 

@@ -108,6 +108,39 @@ TEST(Layout, ASharedScaleHasOneBar) {
   EXPECT_EQ(own_canvas.images.size(), shared_canvas.images.size() + 2);
 }
 
+TEST(HeatMap, AxesWithoutNamesHaveTheNumbersOfCells) {
+  for (const double width : {85.0, 170.0, 340.0}) {
+    for (int side = 2; side <= 60; ++side) {
+      SCOPED_TRACE(testing::Message() << side << " cells, " << width << " mm");
+      HeatMapPanel panel = panel_of(side, "softmax");
+      panel.x_ticks.clear();
+      panel.y_ticks.clear();
+      Figure figure;
+      figure.panels = {panel};
+      FigureStyle style;
+      style.width_mm = width;
+      const Layout layout = lay_out(figure, style);
+      Recorder canvas;
+      draw_figure(canvas, figure, layout);
+      const Box body = layout.panels.front().body;
+      int across = 0, down = 0;
+      for (const auto& text : canvas.texts) { // the colour bar's numbers have decimals
+        if (text.text.empty() || text.text.find_first_not_of("0123456789") != std::string::npos) continue;
+        if (text.x + text.width < body.x) {
+          ++down;
+          continue;
+        }
+        ++across;
+        const int cell = std::stoi(text.text);
+        EXPECT_LT(cell, side);
+        EXPECT_NEAR(text.x + text.width / 2, body.x + (cell + 0.5) * body.width / side, 1e-6);
+      }
+      EXPECT_GE(across, 2);
+      EXPECT_GE(down, 2);
+    }
+  }
+}
+
 TEST(WrapText, BreaksAtSpacesAndKeepsEveryLetter) {
   const TextStyle style;
   const std::string text = "one two three four five six seven";

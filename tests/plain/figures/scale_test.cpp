@@ -55,6 +55,12 @@ TEST(Ticks, AreRoundNumbersInsideTheRange) {
   }
 }
 
+TEST(Ticks, AreAsManyAsThereIsRoomFor) {
+  EXPECT_EQ(texts(ticks(0, 195, false, 21)),
+            "0 10 20 30 40 50 60 70 80 90 100 110 120 130 140 150 160 170 180 190");
+  EXPECT_EQ(ticks(0, 11, false, 12).size(), 12U);
+}
+
 TEST(Ticks, OfARangeWithinRoundingAreOneValue) {
   EXPECT_EQ(texts(ticks(1, std::nextafter(1.0, 2.0), false, 6)), "1");
   EXPECT_EQ(texts(ticks(-std::nextafter(1e9, 2e9), -1e9, false, 6)), "−1·10⁹");
