@@ -90,8 +90,10 @@ void add_view_actions(ActionTable& table, const std::vector<PanelName>& panels, 
     };
   }
   add_action(table, "view.logarithmic", "Logarithmic weights", "View/Maps", "L", [](Editor& editor) {
-    change_view(editor, "Logarithmic weights",
-                [](ViewOptions& view) { view.logarithmic = !view.logarithmic; });
+    change_view(editor, "Logarithmic weights", [](ViewOptions& view) {
+      view.logarithmic = !view.logarithmic;
+      view.percentile = view.percentile && !view.logarithmic;
+    });
   });
   add_action(table, "view.shared_scale", "Shared scale of weights", "View/Maps", "", [](Editor& editor) {
     change_view(editor, "Shared scale", [](ViewOptions& view) { view.shared_scale = !view.shared_scale; });

@@ -328,8 +328,10 @@ void check_document(Document& document, const std::string& at, ReadContext& cont
     check_tokens(document, kind, here, context);
   }
   if (document.view.maps.empty()) context.fail(at + "/view/maps", "is empty");
-  if (document.view.logarithmic && document.view.percentile)
-    context.fail(at + "/view/percentile", "excludes logarithmic");
+  if (document.view.logarithmic && document.view.percentile) { // earlier versions wrote both
+    context.note(at + "/view/percentile", "excludes logarithmic and was ignored");
+    document.view.percentile = false;
+  }
 }
 
 int usual_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) - 1); }

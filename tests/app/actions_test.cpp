@@ -67,6 +67,22 @@ TEST(Actions, WithACheckMarkSwitchWhatItShows) {
   }
 }
 
+TEST(Actions, NeverShowAClippedScaleThatIsLogarithmic) {
+  const auto actions = make_actions(some_panels());
+  Editor editor;
+  editor.set_initial(small_document());
+  change_view(editor, "Clip at 99 %", [](ViewOptions& view) { view.percentile = true; });
+  EXPECT_TRUE(run_action(actions, "view.logarithmic", editor));
+  EXPECT_TRUE(editor.document().view.logarithmic);
+  EXPECT_FALSE(editor.document().view.percentile);
+  change_view(editor, "Linear, clipped", [](ViewOptions& view) {
+    view.logarithmic = false;
+    view.percentile = true;
+  });
+  EXPECT_TRUE(run_action(actions, "view.shared_scale", editor));
+  EXPECT_TRUE(editor.document().view.percentile);
+}
+
 TEST(Actions, ChooseADevice) {
   const DeviceList devices{
       .accelerators = {{.name = "cuda:0", .model = "NVIDIA H100 80GB HBM3", .bytes = 85'000'000'000},

@@ -166,7 +166,6 @@ TEST_F(Sessions, RefuseValuesThatNoModelAllows) {
   expect("/document/view/shown", "c", "none of a, b");
   expect("/document/view/opacity", 1.5, "from 0 to 1");
   expect("/document/view/maps", Json::array(), "/document/view/maps is empty");
-  expect("/document/view/logarithmic", true, "excludes logarithmic");
   expect("/document/scenes/text/layer", 1e30, "/layer");
   expect("/document/scenes/text/hidden_tokens", {5, 3}, "ascending");
   expect("/document/scenes/text/hidden_tokens", {-1, 3}, "below 0");
@@ -198,6 +197,10 @@ TEST_F(Sessions, ReplaceWhatThisModelDoesNotHaveWithANote) {
   EXPECT_EQ(session.session.document.scene().schedules[1].layers, std::vector<KernelSpec>(2));
   expect(read("/document/scenes/text/schedules/0/1", "hydra-kosine"), "hydra-cosine");
   expect(read("/document/view/glow", true), "/document/view/glow");
+  session = read("/document/view/logarithmic", true);
+  expect(session, "/document/view/percentile");
+  EXPECT_TRUE(session.session.document.view.logarithmic);
+  EXPECT_FALSE(session.session.document.view.percentile);
 }
 
 TEST_F(Sessions, ReadACutOffFileAsDamagedAndAnotherAsForeign) {

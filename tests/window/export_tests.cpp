@@ -163,6 +163,7 @@ fs::path figure_of_command(const std::string& name, const std::string& command) 
 
 void commands_lead_to_views(ImGuiTestContext* context) {
   start_over(context);
+  change_view(editor(), "Clip at 99 %", [](ViewOptions& view) { view.percentile = true; });
   const Document before = copy_of_document();
   IM_CHECK(open_path(editor(), figure_of_command("words.svg",
                                                  "hydrascope figure weights --text 'a hedgehog' --kernels "
@@ -178,6 +179,7 @@ void commands_lead_to_views(ImGuiTestContext* context) {
   IM_CHECK_EQ(scene.comparison.size(), 2U);
   IM_CHECK_STR_EQ(scene.comparison.back()->text().c_str(), "elu");
   IM_CHECK(document().view.logarithmic);
+  IM_CHECK(!document().view.percentile); // no session could hold both
   settle(context);
   IM_CHECK(application().figure_of("weights").has_value());
   editor().undo();

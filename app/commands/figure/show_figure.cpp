@@ -55,6 +55,7 @@ ViewOptions view_of_options(const FigureOptions& options, ViewOptions view) {
   view.with_sign = options.with_sign;
   view.look = map_look(options);
   view.logarithmic = options.logarithmic;
+  view.percentile = view.percentile && !view.logarithmic;
   view.shared_scale = !options.own_scale;
   view.value_weighted = options.value_weighted;
   view.teacher_forced = options.teacher_forced;
