@@ -125,14 +125,18 @@ std::string kernels_text(const Document& document) {
                                            : fmt::format("{}   {}", side_name(Shown::difference), both);
 }
 
+int kernel_heads(const Document& document, const KernelSpec& kernel) {
+  const Scene& scene = document.scene();
+  int heads = scene.model ? scene.model->heads : 1;
+  if (const auto own = kernel.parameters.find("heads"); own != kernel.parameters.end())
+    std::from_chars(own->second.data(), own->second.data() + own->second.size(), heads);
+  return heads;
+}
+
 int vectors_head(const Document& document, const KernelSpec& kernel) {
   const Scene& scene = document.scene();
-  const int heads = scene.model ? scene.model->heads : 1;
-  const std::vector<int> shown = shown_heads(scene.head, heads);
-  int most = heads;
-  if (const auto own = kernel.parameters.find("heads"); own != kernel.parameters.end())
-    std::from_chars(own->second.data(), own->second.data() + own->second.size(), most);
-  return std::clamp(shown.empty() ? 0 : shown.front(), 0, std::max(most - 1, 0));
+  const std::vector<int> shown = shown_heads(scene.head, scene.model ? scene.model->heads : 1);
+  return std::clamp(shown.empty() ? 0 : shown.front(), 0, std::max(kernel_heads(document, kernel) - 1, 0));
 }
 
 namespace {

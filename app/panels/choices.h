@@ -31,6 +31,8 @@ bool sides_differ(const Scene& scene);
 // The kernels of what is shown, with the names of the sides where these differ: "B: elu ×12".
 std::string kernels_text(const Document& document);
 
+// How many heads a kernel has in the document's model: as many as its own parameter says, else the model's.
+int kernel_heads(const Document& document, const KernelSpec& kernel);
 // The head whose vectors are shown: the selected one, or the first of fused heads; at most the kernel's last
 // head.
 int vectors_head(const Document& document, const KernelSpec& kernel);

@@ -107,13 +107,14 @@ public:
     }
   }
 
-  // One figure of all views that are not empty(): the panels of figure_one(view).
+  // One figure of all views that are not empty(): the panels of figure_one(view), which may have none.
   template <typename FigureOne>
   std::optional<Figure> figure(const FigureOne& figure_one) const {
     std::optional<Figure> all;
     for (const View& view : shown()) {
       if (view.empty()) continue;
       Figure one = figure_one(view);
+      if (one.panels.empty()) continue;
       if (!all) {
         all = std::move(one);
       } else {

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -71,10 +72,13 @@ HeadChoice existing_heads(const HeadChoice& choice, int heads) {
   return existing;
 }
 
+UsageError no_such_head(const HeadChoice& choice, int heads, std::string_view kernel) {
+  return {"--head", fmt::format("{} has {} heads and no {}", kernel, heads, choice.text()),
+          "heads are numbered from 0"};
+}
+
 void require_heads(const HeadChoice& choice, int heads, std::string_view kernel) {
-  if (shown_heads(choice, heads).empty())
-    throw UsageError("--head", fmt::format("{} has {} heads and no {}", kernel, heads, choice.text()),
-                     "heads are numbered from 0");
+  if (shown_heads(choice, heads).empty()) throw no_such_head(choice, heads, kernel);
 }
 
 HeadChoice parse_head(std::string_view text) {
@@ -243,6 +247,7 @@ std::vector<double> row_weights(const WeightsResult& weights, const HeadChoice& 
   const auto row = static_cast<std::size_t>(found - weights.rows.begin());
   const auto keys = static_cast<std::size_t>(weights.weights.extent(2));
   const std::vector<int> heads = shown_heads(head, static_cast<int>(weights.weights.extent(0)));
+  if (heads.empty()) return {};
   std::vector<double> result(keys, 0);
   for (std::size_t i = 0; i < heads.size(); ++i) {
     const std::span<const float> values = weights.weights.slice(heads[i]).subspan(row * keys, keys);
@@ -256,7 +261,7 @@ std::vector<double> row_weights(const WeightsResult& weights, const HeadChoice& 
       }
     }
   }
-  if (head.fusion == HeadFusion::mean && !heads.empty()) {
+  if (head.fusion == HeadFusion::mean) {
     for (double& value : result) value /= static_cast<double>(heads.size());
   }
   return result;

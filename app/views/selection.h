@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/run/quantities/weights.h"
 #include "engine/run/run.h"
 
@@ -37,7 +38,8 @@ struct HeadChoice {
 std::vector<int> shown_heads(const HeadChoice& choice, int heads);
 // The choice among the heads that there are; where none of the chosen is, the last of the `heads`.
 HeadChoice existing_heads(const HeadChoice& choice, int heads);
-// Throws UsageError if `kernel`, which has so many heads, has none of the chosen.
+// Says that `kernel`, which has so many heads, has none of the chosen; the other throws it then.
+UsageError no_such_head(const HeadChoice& choice, int heads, std::string_view kernel);
 void require_heads(const HeadChoice& choice, int heads, std::string_view kernel);
 // Parses `n|mean|min|max`. Throws UsageError.
 HeadChoice parse_head(std::string_view text);
@@ -106,7 +108,7 @@ struct TokenLines {
 TokenLines strongest_lines(const WeightsResult& weights, std::span<const int> heads, TokenPairs pairs,
                            std::optional<int> second, std::size_t most);
 
-// The row of weights of one query, heads fused. Empty if `weights` lacks that row.
+// The row of weights of one query, heads fused. Empty if `weights` lacks that row or the heads.
 std::vector<double> row_weights(const WeightsResult& weights, const HeadChoice& head, std::int64_t query);
 
 // In place of a difference A − B without any cell that differs.

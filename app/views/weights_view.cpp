@@ -9,7 +9,6 @@
 
 #include "app/views/table_views.h"
 #include "engine/attention/interface/kernel_info.h"
-#include "engine/base/error.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {

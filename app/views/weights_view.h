@@ -1,6 +1,7 @@
 // Explicit attention weights as heat maps, and weights as words instead of word pieces. Plain header.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "app/views/selection.h"
+#include "engine/base/error.h"
 #include "engine/figures/figure.h"
 #include "engine/run/quantities/weights.h"
 #include "engine/run/run.h"

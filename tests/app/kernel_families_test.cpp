@@ -1,4 +1,5 @@
-// Families of kernels, where trained parameters exist, and differences of equal maps.
+// Families of kernels, where trained parameters exist, kernels with heads of their own, and differences of
+// equal maps.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -6,6 +7,8 @@
 #include "app/views/adapter_view.h"
 #include "app/views/selection.h"
 #include "app/views/token_map.h"
+#include "app/views/weights_view.h"
+#include "engine/base/error.h"
 
 namespace hydrascope::app::tests {
 namespace {
@@ -53,6 +56,25 @@ TEST(ParameterMarks, SayWhereTrainedParametersExist) {
   both.layers.front().kernel = {"softmax", {}};
   run.adapters = {both};
   EXPECT_EQ(mark_of(parameter_marks(run, {}), 1, "poly-nl"), ParameterMark::trained) << "it needs no other";
+}
+
+TEST(OwnHeads, ThatAKernelLacksHaveNoWeights) {
+  WeightsResult weights;
+  weights.kernel = {"linear-cosine", {{"heads", "2"}}};
+  weights.rows = {0, 1};
+  weights.weights = {{2, 2, 2}, {1, 0, 0, 1, 0.5f, 0.5f, 0.25f, 0.75f}};
+  const HeadChoice one{.head = 5}, some{.head = std::nullopt, .subset = {4, 5}};
+  for (const HeadChoice& lacked : {one, some}) {
+    EXPECT_THROW(head_weights(weights, lacked), UsageError);
+    EXPECT_TRUE(row_weights(weights, lacked, 0).empty());
+    EXPECT_FALSE(weights_entropy(weights, lacked).has_value());
+    EXPECT_EQ(existing_heads(lacked, 2).text(), "head 1");
+  }
+  const HeadChoice partly{.head = std::nullopt, .subset = {1, 4}};
+  EXPECT_EQ(row_weights(weights, partly, 1), (std::vector<double>{0.25, 0.75}));
+  EXPECT_EQ(existing_heads(partly, 2).subset, std::vector<int>{1});
+  EXPECT_EQ(existing_heads({.head = std::nullopt}, 2).text(), "mean of heads");
+  EXPECT_EQ(existing_heads({.head = 1}, 2).text(), "head 1");
 }
 
 TokenMap map_of(std::vector<float> values) {

@@ -221,6 +221,19 @@ void register_map_tests(ImGuiTestEngine* engine) {
     start_over(context);
   };
 
+  IM_REGISTER_TEST(engine, "focus", "attention_names_the_head_that_is_shown")->TestFunc =
+      [](ImGuiTestContext* context) {
+        begin(context, false);
+        const int layer = document().scene().layer;
+        set_layer_kernel(editor(), layer, {.name = "linear-cosine", .parameters = {{"heads", "2"}}});
+        select_head(editor(), {.head = 5}); // the kernel's last one is shown
+        change_view(editor(), "Attention", [](ViewOptions& view) { view.maps = {MapKind::attention}; });
+        settle(context);
+        const std::string shown = title(application().figure_of("focus")->panels.front());
+        IM_CHECK(shown.starts_with(fmt::format("attention, layer {}, head 1\n", layer)));
+        start_over(context);
+      };
+
   IM_REGISTER_TEST(engine, "focus", "maps_of_both_sides")->TestFunc = [](ImGuiTestContext* context) {
     begin(context, false);
     set_layer_kernel(editor(), document().scene().layer, hydra);

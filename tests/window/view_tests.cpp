@@ -17,6 +17,8 @@ namespace hydrascope::app::window_tests {
 
 namespace {
 
+const KernelSpec two_heads{.name = "linear-cosine", .parameters = {{"heads", "2"}}};
+
 // On a sentence or the photograph, with this panel in front and everything it asked for.
 void show(ImGuiTestContext* context, const char* panel, bool sentence) {
   start_over(context);
@@ -154,6 +156,19 @@ void register_tokens_tests(ImGuiTestEngine* engine) {
     }
   };
 
+  IM_REGISTER_TEST(engine, "tokens", "a_head_that_the_kernel_lacks_is_not_exported")->TestFunc =
+      [](ImGuiTestContext* context) {
+        show(context, "//###tokens", true);
+        select_detail_kernel(editor(), two_heads);
+        select_head(editor(), {.head = 1});
+        settle(context);
+        IM_CHECK(application().figure_of("tokens").has_value());
+        select_head(editor(), {.head = 5});
+        settle(context);
+        IM_CHECK(!application().figure_of("tokens").has_value());
+        start_over(context);
+      };
+
   IM_REGISTER_TEST(engine, "tokens", "512_tokens_have_lines")->TestFunc = [](ImGuiTestContext* context) {
     start_over(context);
     std::string text;
@@ -258,6 +273,27 @@ void register_weights_tests(ImGuiTestEngine* engine) {
     }
     IM_CHECK(fine);
   };
+
+  IM_REGISTER_TEST(engine, "weights", "tiles_of_a_kernel_with_heads_of_its_own")->TestFunc =
+      [](ImGuiTestContext* context) {
+        show(context, "//###weights", false);
+        set_layer_kernel(editor(), document().scene().layer, two_heads);
+        select_head(editor(), {});
+        editor().change("Image size", [](Document& changed) { changed.execution.image_size = 448; });
+        settle(context);
+        bool mean_of_all = false;
+        for (const auto& part : results().parts)
+          for (const auto& [key, tile] : part->quantities.all<TileKey>())
+            mean_of_all = mean_of_all || (key.kernel == two_heads && key.heads.empty());
+        IM_CHECK(mean_of_all);
+        IM_CHECK(context->ItemExists("$$1/map"));
+        select_head(editor(), {.head = 5});
+        settle(context);
+        IM_CHECK_STR_EQ(results().error.c_str(), "");
+        IM_CHECK(context->ItemExists("$$0/map"));
+        IM_CHECK(!context->ItemExists("$$1/map")); // a message is in its place
+        start_over(context);
+      };
 }
 
 void register_measure_tests(ImGuiTestEngine* engine) {

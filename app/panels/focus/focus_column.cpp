@@ -97,7 +97,7 @@ std::optional<ColumnMap> find_column_map(const SideResults& results, const Docum
   const auto found = find(results, FocusKey{scene.layer});
   if (!found && (!capture || results.any() == nullptr)) return std::nullopt;
   const RunResult& run = capture ? *results.any() : *found.run;
-  ColumnMap column{.run = &run, .map = {}, .raw = {}, .flags = {}};
+  ColumnMap column{.run = &run, .map = {}, .raw = {}, .flags = {}, .heads = {}};
   switch (kind) {
     case MapKind::focus:
       column.map = focus_map(run, *found.result, focus_options(document));

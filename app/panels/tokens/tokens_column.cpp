@@ -157,6 +157,7 @@ Figure TokensColumn::figure(const Document& document) const {
     panel.labels.push_back(run_->rows > 0 ? token_name(*run_, shown_.tokens[token].first)
                                           : shown_.tokens[token].text);
   }
+  if (panel.values.empty()) return figure; // the kernel lacks the head
   figure.panels.emplace_back(std::move(panel));
   return figure;
 }

@@ -127,6 +127,7 @@ public:
                                document().scene().head.text());
     figure.subtitle = "what " + token_name(*run_, row_query(document().scene(), *run_)) + " looks at";
     for (const ValueColumn& column : columns_) {
+      if (column.values.empty()) continue;
       BarsPanel panel;
       panel.title = column.name;
       panel.x_label = "attention weight";
@@ -137,6 +138,7 @@ public:
       }
       figure.panels.emplace_back(std::move(panel));
     }
+    if (figure.panels.empty()) return std::nullopt;
     return figure;
   }
 

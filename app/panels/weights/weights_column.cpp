@@ -191,6 +191,15 @@ void WeightsColumn::show_tiles(const SideResults& results, const WeightsOptions&
   set_scale(scale);
 }
 
+void WeightsColumn::show_no_tiles(const KernelSpec& kernel, int heads, const HeadChoice& head) {
+  clear();
+  tiled_ = true;
+  difference_ = false;
+  measures_tooltip_.clear();
+  kernel_ = kernel;
+  error_ = no_such_head(head, heads, kernel.label()).what();
+}
+
 void WeightsColumn::set_scale(const Scale& scale) {
   if (tiled_) {
     scale_ = scale;

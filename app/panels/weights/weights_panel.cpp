@@ -2,6 +2,7 @@
 // and panned together; or all heads of all layers as thumbnails.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -154,13 +155,19 @@ private:
     if (snapshot.shown().stale && !columns_.empty() && columns_.front().tiled()) return false;
     columns_.resize(sources.size());
     for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const int heads = kernel_heads(document, sources[i].kernel);
+      std::vector<int> shown = shown_heads(scene.head, heads);
+      if (shown.empty()) {
+        columns_[i].show_no_tiles(sources[i].kernel, heads, scene.head);
+        continue;
+      }
       WeightsTiles::Source source;
       source.key = request_key(document, sources[i].side);
       source.layer = scene.layer;
       source.kernel = sources[i].kernel;
       source.teacher_forced = document.view.teacher_forced;
       source.value_weighted = document.view.value_weighted;
-      source.heads = shown_heads(scene.head, scene.model->heads);
+      if (static_cast<int>(shown.size()) < heads) source.heads = std::move(shown);
       source.fusion = scene.head.fusion;
       source.tokens = static_cast<std::int64_t>(snapshot.shown().any()->tokens.size());
       source.first_key = queries_alone(*scene.model);
