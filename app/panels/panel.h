@@ -2,7 +2,9 @@
 // otherwise independent of each other.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -37,10 +39,21 @@ struct Snapshot {
 
   // The side whose numbers are shown (A for a difference).
   const SideResults& shown() const { return *results[static_cast<std::size_t>(edited_side(document->view))]; }
+  // Whether the side is shown, alone or beside the other.
+  bool shows(Side side) const { return document->view.shown != (side == Side::a ? Shown::b : Shown::a); }
   // Whether results of an earlier input, model or schedule are on the screen, until others come.
   bool stale() const {
-    return (document->view.shown != Shown::b && results[0]->stale) ||
-           (document->view.shown != Shown::a && results[1]->stale);
+    return (shows(Side::a) && results[0]->stale) || (shows(Side::b) && results[1]->stale);
+  }
+  // For how long there have been any; nullopt: there are none.
+  std::optional<double> stale_seconds() const {
+    std::optional<double> longest;
+    for (const Side side : {Side::a, Side::b}) {
+      const SideResults& old = *results[static_cast<std::size_t>(side)];
+      if (shows(side) && old.stale && old.any() != nullptr)
+        longest = std::max(longest.value_or(0), old.stale_seconds);
+    }
+    return longest;
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -98,7 +99,6 @@ void PanelWindows::prepare(Place& place, const Snapshot& snapshot) {
 }
 
 void PanelWindows::draw_contents(Panel& panel, const Snapshot& snapshot, const Coordinator& coordinator) {
-  const SideResults& results = snapshot.shown();
   if (panel.needs_model() && is_capture(editor().document().scene()))
     return empty_notice(*services_.graphics,
                         "This panel needs the model. A capture holds only queries, keys and values.");
@@ -109,10 +109,10 @@ void PanelWindows::draw_contents(Panel& panel, const Snapshot& snapshot, const C
     panel.request(*snapshot.document, requested);
     requested = of_model(*snapshot.document, std::move(requested));
     constexpr double patience = 0.3;
-    const bool old = (results.stale && results.stale_seconds >= patience) ||
-                     coordinator.refused(editor().document(), requested);
+    const std::optional<double> stale = snapshot.stale_seconds();
+    const bool old = (stale && *stale >= patience) || coordinator.refused(editor().document(), requested);
     panel.set_freshness(old ? 0.45f : 1.0f);
-    if (results.stale && !old) editor().draw_at(editor().clock() + patience - results.stale_seconds);
+    if (stale && !old) editor().draw_at(editor().clock() + patience - *stale);
     if (coordinator.lacks(editor().document(), requested)) progress_line(snapshot.progress);
   }
   panel.draw();

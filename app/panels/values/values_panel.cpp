@@ -49,6 +49,7 @@ public:
       columns_.clear();
       return;
     }
+    if (shows_both(document.view) && !pair_.take(snapshot)) return; // keep the last numbers
     std::vector<ValueColumn> columns;
     std::vector<ShownToken> tokens;
     for (const ColumnSource& source : column_sources(document)) {
@@ -237,6 +238,7 @@ private:
   std::vector<ShownToken> tokens_;
   std::vector<std::string> names_; // of tokens_
   std::vector<ValueColumn> columns_;
+  SidePair pair_; // of columns_
   std::vector<std::size_t> order_;
   std::optional<std::size_t> hovered_; // when the menu was opened
   bool sorted_ = false;

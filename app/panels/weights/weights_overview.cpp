@@ -48,6 +48,10 @@ const char* WeightsOverview::empty_reason() const {
 }
 
 void WeightsOverview::prepare(const Snapshot& snapshot) {
+  if (snapshot.shown().any() == nullptr) {
+    *this = {};
+    return;
+  }
   const Document& document = *snapshot.document;
   const auto layers = static_cast<int>(edited_schedule(document).layers.size());
   std::vector<const TileResult*> found;
