@@ -238,13 +238,17 @@ void blank_later_keys(Array& values, const WeightsPart& part) {
   }
 }
 
+const char* weights_quantity(bool value_weighted) {
+  return value_weighted ? "‖α v W_o‖" : "attention weight";
+}
+
 Scale positive_weights_scale(double high, const WeightsOptions& options) {
   Scale scale;
   scale.map = options.map;
   scale.high = high > 0 ? high : 1;
   scale.logarithmic = options.logarithmic;
   scale.low = options.logarithmic ? scale.high * 1e-4 : 0;
-  scale.label = options.value_weighted ? "‖α v W_o‖" : "attention weight";
+  scale.label = weights_quantity(options.value_weighted);
   if (options.percentile) scale.label += ", up to the 99th percentile";
   return scale;
 }
@@ -287,13 +291,13 @@ HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, c
   return panel;
 }
 
-HeatMapPanel weights_difference(const HeatMapPanel& a, const HeatMapPanel& b) {
+HeatMapPanel weights_difference(const HeatMapPanel& a, const HeatMapPanel& b, bool value_weighted) {
   if (a.values.shape != b.values.shape)
     throw UsageError(side_name(Shown::difference), "the two have different numbers of tokens",
                      "wait until both have run");
   HeatMapPanel panel = heat_map_difference(a, b);
   panel.scale.logarithmic = panel.scale.shared = false;
-  panel.scale.label = difference_label("attention weight");
+  panel.scale.label = difference_label(weights_quantity(value_weighted));
   return panel;
 }
 

@@ -51,6 +51,8 @@ struct WeightsPart {
 };
 void blank_later_keys(Array& values, const WeightsPart& part);
 
+// What scales call weights, or the lengths that value-weighted ones are.
+const char* weights_quantity(bool value_weighted);
 // From 0, or for a logarithmic scale from `high`/10⁴, up to `high`.
 Scale positive_weights_scale(double high, const WeightsOptions& options);
 
@@ -59,8 +61,8 @@ Scale positive_weights_scale(double high, const WeightsOptions& options);
 HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, const WeightsResult* softmax,
                            const WeightsOptions& options = {});
 
-// a − b on a diverging scale. Throws UsageError if their sizes differ.
-HeatMapPanel weights_difference(const HeatMapPanel& a, const HeatMapPanel& b);
+// a − b on a diverging scale; `value_weighted`: both are. Throws UsageError if their sizes differ.
+HeatMapPanel weights_difference(const HeatMapPanel& a, const HeatMapPanel& b, bool value_weighted);
 
 // All kernels' weights of `layer`, side by side in the order of the request.
 Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& options = {});

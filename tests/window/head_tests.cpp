@@ -262,6 +262,18 @@ void value_weighted_weights(ImGuiTestContext* context) {
   IM_CHECK(signed_one.result != nullptr);
   const HeatMapPanel other = weights_panel(*signed_one.run, *signed_one.result, nullptr, {});
   IM_CHECK_EQ(other.scale.low, 0.0);
+  // A difference names the same quantity.
+  set_layer_kernel(editor(), layer, elu);
+  change_view(editor(), "A − B", [](ViewOptions& view) { view.shown = Shown::difference; });
+  settle(context);
+  const auto label = [] {
+    return std::get<HeatMapPanel>(application().figure_of("weights")->panels.front()).scale.label;
+  };
+  IM_CHECK_STR_EQ(label().c_str(), "‖α v W_o‖, A − B");
+  IM_CHECK(application().run("view.value_weighted"));
+  settle(context);
+  IM_CHECK_STR_EQ(label().c_str(), "attention weight, A − B");
+  start_over(context);
 }
 
 } // namespace

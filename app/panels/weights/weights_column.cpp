@@ -83,6 +83,7 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
   tokens_ = shown_tokens(*found.run, options.tokens);
   kernel_ = weights.kernel;
   causal_ = found.run->model.causal;
+  value_weighted_ = weights.value_weighted;
   signed_ = weights.derived_signed && !weights.value_weighted;
   untrained_ = weights.untrained;
   error_.clear();
@@ -128,6 +129,7 @@ void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
   tokens_ = a.tokens_;
   first_key_ = a.first_key_;
   causal_ = a.causal_;
+  value_weighted_ = a.value_weighted_;
   if (a.tiled_ || b.tiled_) {
     error_ = fmt::format("{} is shown for inputs of up to {} tokens.", side_name(Shown::difference),
                          most_tokens_whole);
@@ -142,7 +144,7 @@ void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
     return;
   }
   try {
-    view_.set(weights_difference(*a.panel(), *b.panel()));
+    view_.set(weights_difference(*a.panel(), *b.panel(), value_weighted_));
     measures_ = {"red: A more", "blue: B more"};
   } catch (const std::exception& error) {
     error_ = error.what();

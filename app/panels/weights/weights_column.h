@@ -71,7 +71,7 @@ private:
   WeightsTiles tiles_;
   Scale scale_; // of the tiles
   bool tiled_ = false, signed_ = false, untrained_ = false, difference_ = false;
-  bool causal_ = false;
+  bool causal_ = false, value_weighted_ = false;
   std::int64_t first_key_ = 0;     // of cross-attention, whose queries are the tokens before it
   std::vector<ShownToken> tokens_; // of a whole matrix
   std::string error_, measures_tooltip_;

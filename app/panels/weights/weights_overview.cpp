@@ -119,7 +119,7 @@ void WeightsOverview::set_scales(const ViewOptions& view, const double least) {
       thumbnail.scale = {};
       thumbnail.scale.high = high > 0 ? high : 1;
       thumbnail.scale.label =
-          std::string(value_weighted_ ? "‖α v W_o‖" : "attention weight") + ", the largest under each pixel";
+          std::string(weights_quantity(value_weighted_)) + ", the largest under each pixel";
       if (difference_) thumbnail.scale.label = difference_label(thumbnail.scale.label);
       if (view.cividis) thumbnail.scale.map = ColourMap::cividis;
       if (row.derived_signed) thumbnail.scale.map = ColourMap::blue_white_red;
