@@ -183,7 +183,7 @@ void word_entries(Editor& editor, const RunResult& run) {
   const std::int64_t first = run.model.causal ? 0 : 1; // the class token has an entry of its own
   for (std::int64_t token = first; token < static_cast<std::int64_t>(run.tokens.size()); ++token) {
     ImGui::PushID(static_cast<int>(token));
-    const std::string name = with_known_glyphs(token_name(run, token));
+    const std::string name = as_label(token_name(run, token));
     if (ImGui::Selectable(name.c_str(), chosen(scene, token))) select_query(editor, token);
     ImGui::PopID();
   }
@@ -198,8 +198,7 @@ void query_combo(Editor& editor, const RunResult* run, float width) {
   const bool decoder = is_decoder(scene);
   const std::string name = run == nullptr ? "default" : query_name(*run);
   ImGui::SetNextItemWidth(width);
-  const std::string preview =
-      fitted(with_known_glyphs("query: " + name), width - ImGui::GetFrameHeight() - 8);
+  const std::string preview = fitted(as_label("query: " + name), width - ImGui::GetFrameHeight() - 8);
   if (!ImGui::BeginCombo("##query", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
   if (ImGui::Selectable("default", scene.default_query)) select_default_query(editor);
   if (ImGui::IsItemHovered())

@@ -80,6 +80,15 @@ std::string with_known_glyphs(std::string_view text) {
   return result;
 }
 
+std::string as_label(std::string_view text) {
+  constexpr ImWchar zero_width_space = 0x200B;
+  const std::string_view between = ImGui::GetFont()->IsGlyphInFont(zero_width_space) ? "\u200B" : " ";
+  std::string label = with_known_glyphs(text);
+  for (std::size_t at = 0; (at = label.find("##", at)) != std::string::npos;) label.insert(++at, between);
+  if (label.ends_with('#')) label += between; // an id may follow
+  return label;
+}
+
 void ellipsis_text(std::string_view text, float width, const ImVec4& colour) {
   const std::string shown = fitted(text, width);
   ImGui::TextColored(colour, "%s", shown.c_str());

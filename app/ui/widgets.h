@@ -106,5 +106,8 @@ void turned_text(ImDrawList* list, ImVec2 at, ImU32 colour, const std::string& t
 void right_aligned(ImDrawList* list, float right, float y, ImU32 colour, const std::string& text);
 // The text with each character missing from the current font written as U+XXXX.
 std::string with_known_glyphs(std::string_view text);
+// The same as a label, of which Dear ImGui shows all: it takes "##", with which word pieces begin, for the
+// start of an id and hides the rest.
+std::string as_label(std::string_view text);
 
 } // namespace hydrascope::app

@@ -1,5 +1,7 @@
 // Theme, scale, fonts, and the fading of maps.
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "app/document/edits.h"
 #include "app/ui/widgets.h"
@@ -106,6 +108,17 @@ void unknown_letters_are_named(ImGuiTestContext* context) {
   }
 }
 
+void labels_show_all_of_a_text(ImGuiTestContext* context) {
+  start_over(context);
+  IM_CHECK_STR_EQ(as_label("“sat”").c_str(), "“sat”");
+  for (const char* const each : {"“##ing”", "####", "a ## b", "C#"}) {
+    const std::string text = each, label = as_label(text);
+    IM_CHECK_EQ(label.find("##"), std::string::npos);
+    IM_CHECK_EQ((label + "###id").find("##"), label.size());
+    IM_CHECK_EQ(std::ranges::count(label, '#'), std::ranges::count(text, '#'));
+  }
+}
+
 // A changed map takes some frames to its new look, and only if the user has not turned that off.
 void changed_maps_fade(ImGuiTestContext* context) {
   for (const bool fade : {true, false}) {
@@ -136,6 +149,7 @@ void register_appearance_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "appearance", "scale")->TestFunc = scale_moves_everything;
   IM_REGISTER_TEST(engine, "appearance", "scale_steps")->TestFunc = scale_steps;
   IM_REGISTER_TEST(engine, "appearance", "unknown_letters")->TestFunc = unknown_letters_are_named;
+  IM_REGISTER_TEST(engine, "appearance", "labels_show_all_of_a_text")->TestFunc = labels_show_all_of_a_text;
   IM_REGISTER_TEST(engine, "appearance", "fade")->TestFunc = changed_maps_fade;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <set>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 #include "app/document/edits.h"
 #include "app/document/session.h"
 #include "app/panels/choices.h"
+#include "app/ui/widgets.h"
 #include "engine/run/quantities/attention_row.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/rollout.h"
@@ -95,6 +97,19 @@ void register_query_tests(ImGuiTestEngine* engine) {
     IM_CHECK_STR_EQ(json_query().c_str(), "3");
     const Figure figure = *application().figure_of("focus");
     IM_CHECK(std::get<TokensPanel>(figure.panels.front()).query == 3);
+
+    // Pieces of words, too, can be told from each other.
+    open_text(editor(), "Unbelievably hydrascopic owls");
+    settle(context);
+    const std::vector<TokenInfo>& tokens = shown_run().tokens;
+    const auto piece =
+        std::ranges::find_if(tokens, [](const TokenInfo& token) { return token.text.starts_with("##"); });
+    IM_CHECK(piece != tokens.end());
+    const auto index = static_cast<std::int64_t>(piece - tokens.begin());
+    const std::string entry = as_label(token_name(shown_run(), index));
+    IM_CHECK(entry.find("##") == std::string::npos);
+    choose_query(context, fmt::format("$${}/{}", index, entry).c_str());
+    IM_CHECK(document().scene().query == index);
     start_over(context);
   };
 }

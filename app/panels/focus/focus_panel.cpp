@@ -78,19 +78,19 @@ void target_combo(Editor& editor, const RunResult& run, float width) {
   const bool predicted = target.kind == Target::Kind::predicted;
   const bool decoder = run.model.causal;
   const char* const by_default = decoder ? "likeliest next token" : "predicted class";
-  const std::string preview = fitted(predicted ? by_default : with_known_glyphs(run.target), width - 32);
+  const std::string preview = fitted(predicted ? by_default : as_label(run.target), width - 32);
   if (!ImGui::BeginCombo("##target", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
   list_search(editor.list_search());
   const std::string& search = editor.list_search();
   if (search.empty() && ImGui::Selectable(by_default, predicted)) select_target(editor, {});
   if (decoder && !search.empty() &&
-      ImGui::Selectable(fmt::format("as one token: “{}”###typed", search).c_str(), false))
+      ImGui::Selectable(fmt::format("as one token: “{}”###typed", as_label(search)).c_str(), false))
     select_target(editor, {.kind = Target::Kind::class_name, .text = search});
   for (const Prediction& prediction : run.predictions) {
     if (!contains_any_case(prediction.label, search)) continue;
     const bool on = target.kind == Target::Kind::class_index && target.index == prediction.index;
     ImGui::PushID(prediction.index);
-    const std::string label = decoder ? with_known_glyphs(listed_token(prediction.label)) : prediction.label;
+    const std::string label = as_label(decoder ? listed_token(prediction.label) : prediction.label);
     if (ImGui::Selectable(label.c_str(), on))
       select_target(editor, {.kind = Target::Kind::class_index, .index = prediction.index, .text = {}});
     ImGui::PopID();
@@ -271,8 +271,9 @@ private:
       const bool image = document().kind == InputKind::image;
       const bool hidden = is_hidden(document(), token.first);
       const std::string reason = why_not_hidden(editor(), token.first);
-      const std::string label = fmt::format(
-          "{} {}###hide", hidden ? "Show" : (image ? "Hide patch" : "Mask token"), (*column)->name_of(token));
+      const std::string label =
+          fmt::format("{} {}###hide", hidden ? "Show" : (image ? "Hide patch" : "Mask token"),
+                      as_label((*column)->name_of(token)));
       if (ImGui::MenuItem(label.c_str(), "H", false, reason.empty()))
         hide_tokens(editor(), token.first, token.count, !hidden);
       if (!reason.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) text_tooltip(reason);

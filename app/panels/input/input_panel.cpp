@@ -170,7 +170,7 @@ private:
     constexpr std::size_t most = 12;
     for (std::size_t i = 0; i < std::min(hidden_.size(), most); ++i) {
       const HiddenToken& hidden = hidden_[i];
-      const std::string text = with_known_glyphs(hidden.name);
+      const std::string text = as_label(hidden.name);
       const float width = ImGui::CalcTextSize(text.c_str()).x + 2 * ImGui::GetStyle().FramePadding.x;
       if (i > 0) same_line_if_fits(width, 6);
       ImGui::PushID(static_cast<int>(hidden.token));

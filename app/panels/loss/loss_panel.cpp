@@ -205,7 +205,7 @@ public:
     const std::string label = some
                                   ? fmt::format("Show what was predicted in place of “{}”", menu_token_->text)
                                   : std::string("Show what was predicted in place of a token");
-    if (ImGui::MenuItem((with_known_glyphs(label) + "###predicted").c_str(), nullptr, false, some))
+    if (ImGui::MenuItem((as_label(label) + "###predicted").c_str(), nullptr, false, some))
       select_query(editor(), menu_token_->first - 1);
     ImGui::Separator();
   }
