@@ -171,6 +171,22 @@ void an_error_keeps_the_last_map(ImGuiTestContext* context) {
   finish(context);
 }
 
+void only_a_map_that_compiles_goes_to_every_layer(ImGuiTestContext* context) {
+  start_over(context);
+  select_layer(editor(), 5);
+  set_layer_kernel(editor(), 5, elu);
+  open_source(context, {"misspelt", misspelt});
+  IM_CHECK(kernel_of_layer() == elu);
+  const auto disabled = [&] {
+    return (context->ItemInfo("**/###every_layer").ItemFlags & ImGuiItemFlags_Disabled) != 0;
+  };
+  IM_CHECK(disabled()); // it would set elu
+  open_source(context, {"squares", squares});
+  IM_CHECK_STR_EQ(kernel_of_layer().label().c_str(), "phi squares");
+  IM_CHECK(!disabled());
+  finish(context);
+}
+
 void templates_begin_a_map(ImGuiTestContext* context) {
   start_over(context);
   show_map_editor(editor());
@@ -264,6 +280,8 @@ void register_own_kernel_tests(ImGuiTestEngine* engine) {
       a_kernel_chosen_during_the_check_stays;
   IM_REGISTER_TEST(engine, "own_kernel", "an_error_keeps_the_last_map")->TestFunc =
       an_error_keeps_the_last_map;
+  IM_REGISTER_TEST(engine, "own_kernel", "only_a_map_that_compiles_goes_to_every_layer")->TestFunc =
+      only_a_map_that_compiles_goes_to_every_layer;
   IM_REGISTER_TEST(engine, "own_kernel", "templates_begin_a_map")->TestFunc = templates_begin_a_map;
   IM_REGISTER_TEST(engine, "own_kernel", "a_map_is_saved_and_opened")->TestFunc = a_map_is_saved_and_opened;
   IM_REGISTER_TEST(engine, "own_kernel", "a_session_keeps_the_source")->TestFunc = a_session_keeps_the_source;

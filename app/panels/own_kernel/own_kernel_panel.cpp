@@ -261,7 +261,8 @@ private:
   }
 
   void draw_layers() {
-    if (alike_ > 1) {
+    const bool compiles = kernel_.name == "phi"; // else the layers run what was there before
+    if (compiles && alike_ > 1) {
       check_box("##everywhere", &everywhere_);
       const bool hovered = ImGui::IsItemHovered();
       ImGui::SameLine(0, 4);
@@ -272,8 +273,12 @@ private:
       if (alike_ < layers_) ImGui::SameLine(0, theme::grid);
     }
     if (alike_ == layers_) return;
+    ImGui::BeginDisabled(!compiles);
     if (ImGui::Button("Every layer###every_layer")) set_all_kernels(editor(), kernel_);
-    if (ImGui::IsItemHovered()) text_tooltip("Run this map in every layer of the model");
+    ImGui::EndDisabled();
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      text_tooltip(compiles ? "Run this map in every layer of the model"
+                            : "Run this map in every layer of the model, once it compiles");
   }
 
   void draw_facts() {
