@@ -35,6 +35,26 @@ Array table_values(const HeadTable& table, std::size_t part) {
   return values;
 }
 
+// Of a run with `whole`.
+std::string effect_text(const RunResult& run) {
+  std::string count;
+  if (!run.hidden_tokens.empty())
+    count = fmt::format("{} {}", run.hidden_tokens.size(), run.rows > 0 ? "hidden" : "masked");
+  if (!run.muted_heads.empty())
+    count += fmt::format("{}{} head{} muted", count.empty() ? "" : ", ", run.muted_heads.size(),
+                         run.muted_heads.size() == 1 ? "" : "s");
+  if (run.predictions.empty() || run.whole->predictions.empty())
+    return fmt::format("{}: cosine {} to the embedding without that", count,
+                       number_text(run.whole->similarity));
+  const Prediction& before = run.whole->predictions.front();
+  const Prediction& now = run.predictions.front();
+  if (before.index != now.index)
+    return fmt::format("{}: {} {} became {} {}", count, prediction_name(run, before),
+                       prediction_value(run, before), prediction_name(run, now), prediction_value(run, now));
+  return fmt::format("{}: {} {} → {}", count, prediction_name(run, now), prediction_value(run, before),
+                     prediction_value(run, now));
+}
+
 double largest(const Array& values) {
   double high = 0;
   for (const float value : values.values) {
@@ -56,6 +76,17 @@ std::string prediction_name(const RunResult& run, const Prediction& prediction) 
 
 std::string prediction_value(const RunResult& run, const Prediction& prediction) {
   return predicts_number(run.model) ? number_text(prediction.logit) : percent_text(prediction.probability);
+}
+
+std::vector<std::string> effect_lines(const RunResult& a, const RunResult* b) {
+  std::vector<std::string> lines;
+  if (b == nullptr) {
+    if (a.whole) lines.push_back(effect_text(a));
+    return lines;
+  }
+  if (a.whole) lines.push_back(fmt::format("{}, {}", side_name(Side::a), effect_text(a)));
+  if (b->whole) lines.push_back(fmt::format("{}, {}", side_name(Side::b), effect_text(*b)));
+  return lines;
 }
 
 Figure predictions_figure(std::span<const RunResult* const> runs, int count) {

@@ -30,6 +30,27 @@ TEST(PredictionChange, IsAMinusB) {
   EXPECT_EQ(difference_in_points(0.5, 0.50001), "0.0");
 }
 
+RunResult run_with_hidden_patches(const Prediction& now) {
+  RunResult run = run_of_layers("softmax");
+  run.rows = 2;
+  run.hidden_tokens = {1, 2};
+  run.predictions = {now};
+  run.whole = WholeInput{.predictions = {{.index = 3, .label = "cat", .probability = 0.75, .logit = 1}},
+                         .similarity = 1};
+  return run;
+}
+
+TEST(HidingEffect, NamesTheSideWhereBothAreShown) {
+  const RunResult a = run_with_hidden_patches({.index = 3, .label = "cat", .probability = 0.5, .logit = 0.5});
+  RunResult b = run_with_hidden_patches({.index = 4, .label = "dog", .probability = 0.25, .logit = 0});
+  EXPECT_EQ(effect_lines(a, nullptr), std::vector<std::string>{"2 hidden: cat 75 % → 50 %"});
+  EXPECT_EQ(effect_lines(a, &b), (std::vector<std::string>{"A, 2 hidden: cat 75 % → 50 %",
+                                                           "B, 2 hidden: cat 75 % became dog 25 %"}));
+  b.whole.reset();
+  EXPECT_EQ(effect_lines(a, &b), std::vector<std::string>{"A, 2 hidden: cat 75 % → 50 %"});
+  EXPECT_TRUE(effect_lines(run_of_layers("softmax"), nullptr).empty());
+}
+
 TEST(KernelLabels, NameAMapAsItsUserDoes) {
   const KernelSpec map = kernel_of_source("my-map", "def phi(x):\n    return x * x\n");
   EXPECT_EQ(map.label(), "phi my-map");

@@ -52,7 +52,7 @@ public:
   void prepare(const Snapshot& snapshot) override {
     if (shows_both(snapshot.document->view) && !pair_.take(snapshot)) return; // keep the last predictions
     rows_.clear();
-    effect_.clear();
+    effects_.clear();
     heading_.clear();
     decoder_ = is_decoder(snapshot.document->scene());
     number_.clear();
@@ -63,7 +63,7 @@ public:
     run_a_ = a == nullptr ? nullptr : snapshot.results[0]->parts.back();
     run_b_ = b == nullptr ? nullptr : snapshot.results[1]->parts.back();
     if (a == nullptr) return;
-    if (a->whole) effect_ = effect_text(*a);
+    effects_ = effect_lines(*a, b);
     if (predicts_number(a->model) && !a->predictions.empty()) {
       number_ = fmt::format("{}: {}", prediction_name(*a, a->predictions.front()),
                             prediction_value(*a, a->predictions.front()));
@@ -104,7 +104,8 @@ public:
       if (ImGui::IsItemHovered())
         text_tooltip("Click a token in another panel to see what comes after it; ␣ is a space");
     }
-    if (!effect_.empty()) ellipsis_text(effect_, ImGui::GetContentRegionAvail().x, theme::text);
+    for (const std::string& effect : effects_)
+      ellipsis_text(effect, ImGui::GetContentRegionAvail().x, theme::text);
     ImGui::PopFont();
     if (!number_.empty()) {
       ellipsis_text(number_, ImGui::GetContentRegionAvail().x, theme::text);
@@ -190,27 +191,6 @@ private:
       return {share_text(row.a), share_text(row.b), difference_in_points(row.a.value, row.b.value)};
     if (with_whole_) return {share_text(row.a), difference_in_points(row.a.value, row.whole.value)};
     return {share_text(row.a)};
-  }
-
-  // A line on the effect of hiding and muting.
-  static std::string effect_text(const RunResult& run) {
-    std::string count;
-    if (!run.hidden_tokens.empty())
-      count = fmt::format("{} {}", run.hidden_tokens.size(), run.rows > 0 ? "hidden" : "masked");
-    if (!run.muted_heads.empty())
-      count += fmt::format("{}{} head{} muted", count.empty() ? "" : ", ", run.muted_heads.size(),
-                           run.muted_heads.size() == 1 ? "" : "s");
-    if (run.predictions.empty() || run.whole->predictions.empty())
-      return fmt::format("{}: cosine {} to the embedding without that", count,
-                         number_text(run.whole->similarity));
-    const Prediction& before = run.whole->predictions.front();
-    const Prediction& now = run.predictions.front();
-    if (before.index != now.index)
-      return fmt::format("{}: {} {} became {} {}", count, prediction_name(run, before),
-                         prediction_value(run, before), prediction_name(run, now),
-                         prediction_value(run, now));
-    return fmt::format("{}: {} {} → {}", count, prediction_name(run, now), prediction_value(run, before),
-                       prediction_value(run, now));
   }
 
   // Keeps the class that is the most likely with nothing hidden or muted.
@@ -308,9 +288,9 @@ private:
   std::vector<Row> rows_;
   SidePair pair_; // of rows_
   std::shared_ptr<const RunResult> run_a_, run_b_;
-  std::string effect_;  // the effect of hidden tokens and muted heads; empty without any
-  std::string heading_; // a decoder's: after which text
-  std::string number_;  // where a number is predicted, that
+  std::vector<std::string> effects_; // of hidden tokens and muted heads
+  std::string heading_;              // a decoder's: after which text
+  std::string number_;               // where a number is predicted, that
   bool with_b_ = false, with_whole_ = false, no_classifier_ = false, decoder_ = false;
 };
 
