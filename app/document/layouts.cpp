@@ -46,8 +46,8 @@ std::set<std::string> closed_in_layout(std::string_view layout, const std::vecto
 
 void choose_layout(Editor& editor, const std::string& layout, std::set<std::string> closed) {
   const auto info = std::ranges::find(layout_infos(), layout, &LayoutInfo::id);
-  const std::string name =
-      info == layout_infos().end() ? layout.substr(own_layout_prefix.size()) : info->title;
+  std::string name = info == layout_infos().end() ? layout : info->title;
+  if (name.starts_with(own_layout_prefix)) name.erase(0, own_layout_prefix.size());
   editor.change("Layout " + name, [&](Document& document) {
     document.layout = layout;
     document.closed_panels = std::move(closed);

@@ -3,6 +3,8 @@
 
 #include <map>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "app/actions/tour.h"
 #include "app/document/edits.h"
@@ -198,6 +200,21 @@ TEST(Layouts, CloseThePanelsThatTheyDoNotName) {
   settings.layouts = {{.name = "explore", .arrangement = "", .closed = {"focus"}}};
   EXPECT_EQ(closed_in_layout("own:explore", panels, settings), std::set<std::string>{"focus"});
   EXPECT_EQ(closed_in_layout("own:missing", panels, settings), std::set<std::string>{});
+}
+
+TEST(Layouts, OfASessionMayBeUnknown) {
+  const auto actions = make_actions(some_panels());
+  for (const auto& [layout, title] : {std::pair{"new", "new"}, std::pair{"own:mine", "mine"}}) {
+    Document document = small_document();
+    document.layout = layout;
+    document.closed_panels = {"kl"};
+    Editor editor;
+    editor.set_initial(document);
+    EXPECT_TRUE(run_action(actions, "view.reset_layout", editor));
+    EXPECT_EQ(editor.document().layout, layout);
+    EXPECT_TRUE(editor.panel_open("kl"));
+    EXPECT_EQ(editor.history().undo_label(), std::string("Layout ") + title);
+  }
 }
 
 TEST(Layouts, CompareShowsAllSidesAndTheOthersOne) {
