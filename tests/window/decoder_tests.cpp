@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <string>
 
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
@@ -9,6 +12,7 @@
 #include "app/panels/choices.h"
 #include "app/panels/weights/weights_column.h"
 #include "app/views/share_text.h"
+#include "engine/base/paths.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/last_token.h"
 #include "engine/run/quantities/token_loss.h"
@@ -153,6 +157,32 @@ void weights_end_at_the_diagonal(ImGuiTestContext* context) {
   start_over(context);
 }
 
+// A text of 700 bytes may have as many tokens, and a longer one is not shown whole: neither is known to have
+// fewer tokens before it has run.
+void monotonicity_asks_for_no_row_that_is_not_there(ImGuiTestContext* context) {
+  start_over(context);
+  const std::filesystem::path folder = fresh_folder("many-positions") / "decoder";
+  std::filesystem::copy(golden_decoder(), folder);
+  std::string config = read_text_file(folder / "config.json");
+  const std::string positions = "\"max_position_embeddings\": 512";
+  IM_CHECK(config.find(positions) != std::string::npos);
+  config.replace(config.find(positions), positions.size(), "\"max_position_embeddings\": 4096");
+  write_file_atomically(folder / "config.json", config);
+  IM_CHECK(open_model(editor(), folder.string()));
+  for (const std::size_t bytes : {std::size_t{700}, std::size_t{2000}}) {
+    std::string words;
+    while (words.size() < bytes) words += "the cat sat on the mat ";
+    open_text(editor(), words);
+    editor().emit(BringToFront{"monotonicity"});
+    settle(context);
+    IM_CHECK_STR_EQ(last_error().c_str(), "");
+    IM_CHECK_LT(std::ssize(results().any()->tokens), expected_tokens(document()) * 9 / 10);
+    IM_CHECK(application().figure_of("monotonicity").has_value());
+  }
+  context->WindowFocus("//###entropy"); // which shares its place
+  start_over(context);
+}
+
 void writes_under_both_schedules(ImGuiTestContext* context) {
   begin(context);
   change_writing(editor(), "Tokens", [](WritingOptions& options) { options.tokens = 6; });
@@ -270,6 +300,7 @@ void register_decoder_tests(ImGuiTestEngine* engine) {
   add("a_token_is_the_query_of_what_comes_next", a_token_is_the_query_of_what_comes_next);
   add("another_next_token_is_the_target", another_next_token_is_the_target);
   add("weights_end_at_the_diagonal", weights_end_at_the_diagonal);
+  add("monotonicity_asks_for_no_row_that_is_not_there", monotonicity_asks_for_no_row_that_is_not_there);
   add("writes_under_both_schedules", writes_under_both_schedules);
   add("stops_at_once", stops_at_once);
   add("other_panels_follow", other_panels_follow);

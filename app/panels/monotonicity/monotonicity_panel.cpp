@@ -16,6 +16,7 @@
 #include "app/panels/map_views.h"
 #include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
+#include "app/panels/weights/weights_tiles.h"
 #include "app/ui/widgets.h"
 #include "app/views/scatter_view.h"
 #include "app/views/table_views.h"
@@ -26,22 +27,12 @@ namespace hydrascope::app {
 
 namespace {
 
-constexpr std::int64_t most_rows = 128; // of a long input, evenly spaced
+constexpr std::int64_t rows_of_long_input = 128;
 
 // Whether ρ is of the layers' own kernels, and not of one kernel in all layers on the q and k of softmax.
 bool in_place(const Document& document, bool one_of_two) {
   return !document.view.teacher_forced && !document.scene().detail_kernel &&
          (one_of_two || !edited_schedule(document).all_exact_softmax());
-}
-
-// The query rows; empty: all, unless the input is long.
-std::vector<std::int64_t> monotonicity_rows(const Document& document) {
-  const std::int64_t tokens = expected_tokens(document);
-  constexpr std::int64_t few = 600;
-  if (tokens <= few) return {};
-  std::vector<std::int64_t> rows;
-  for (std::int64_t i = 0; i < most_rows; ++i) rows.push_back(i * tokens / most_rows);
-  return rows;
 }
 
 // The kernel whose weights are shown: the chosen one or the layer's own. If that is softmax by default and
@@ -60,7 +51,7 @@ HeadTableKey monotonicity_table(const Document& document, bool one_of_two) {
 WeightsKey monotonicity_weights(const Document& document, bool one_of_two) {
   return {.layer = document.scene().layer,
           .kernel = monotonicity_kernel(document, one_of_two),
-          .rows = monotonicity_rows(document),
+          .most_rows = likely_tokens(document) > most_tokens_whole ? rows_of_long_input : 0,
           .teacher_forced = document.view.teacher_forced};
 }
 

@@ -1,6 +1,9 @@
 #include "engine/run/quantities/weights.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
+#include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/matmul.h>
@@ -26,6 +29,20 @@ namespace {
 
 constexpr std::int64_t long_sequence = 2048, few_of = 8;
 
+std::int64_t row_count(const WeightsKey& key, std::int64_t tokens) {
+  if (!key.rows.empty()) return std::ssize(key.rows);
+  return key.most_rows > 0 ? std::min(key.most_rows, tokens) : tokens;
+}
+
+std::vector<std::int64_t> rows_of(const WeightsKey& key, std::int64_t tokens) {
+  const std::int64_t count = row_count(key, tokens);
+  std::vector<std::int64_t> rows;
+  for (const std::int64_t row : key.rows) rows.push_back(token_index(row, tokens));
+  if (rows.empty())
+    for (std::int64_t i = 0; i < count; ++i) rows.push_back(i * tokens / count);
+  return rows;
+}
+
 class WeightsReading final : public Reading {
 public:
   WeightsReading(WeightsKey key, LayerKernel kernel) : key_(std::move(key)), kernel_(std::move(kernel)) {}
@@ -42,10 +59,7 @@ public:
     result_.teacher_forced = key_.teacher_forced;
     result_.derived_signed = !has_distributions(info);
     result_.untrained = info.trainable && !kernel_.own_parameters;
-    result_.rows.clear();
-    for (const std::int64_t row : key_.rows) result_.rows.push_back(token_index(row, input.q.size(2)));
-    if (result_.rows.empty())
-      for (std::int64_t row = 0; row < input.q.size(2); ++row) result_.rows.push_back(row);
+    result_.rows = rows_of(key_, input.q.size(2));
     const at::Tensor rows = at::tensor(result_.rows, input.q.options().dtype(at::kLong));
     at::Tensor weights = kernel_.kernel->weights(input, kernel_.parameters, rows);
     result_.value_weighted = key_.value_weighted;
@@ -84,9 +98,8 @@ class WeightsQuantity final : public QuantityOf<WeightsKey> {
       check_below("row", token_index(row, shape.tokens), shape.tokens, "tokens");
   }
   double key_bytes(const WeightsKey& key, const ModelInfo& model, std::int64_t tokens) const override {
-    const auto n = static_cast<double>(tokens);
-    const double rows = key.rows.empty() ? n : static_cast<double>(key.rows.size());
-    return 2.0 * model.heads * rows * n * sizeof(float);
+    const auto rows = static_cast<double>(row_count(key, tokens));
+    return 2.0 * model.heads * rows * static_cast<double>(tokens) * sizeof(float);
   }
   bool key_compares(const WeightsKey& key, const Schedule& schedule) const override {
     return is_another_kernel(schedule, key.layer, key.kernel);

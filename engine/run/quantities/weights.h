@@ -37,15 +37,18 @@ struct WeightsKey {
 
   int layer = 0;
   std::optional<KernelSpec> kernel = {}; // nullopt: the schedule's kernel of that layer
-  std::vector<std::int64_t> rows = {};   // query rows, or last_token; empty: all
+  std::vector<std::int64_t> rows = {};   // query rows, or last_token; empty: all …
+  std::int64_t most_rows = 0;            // … or, of more tokens, this many evenly spaced ones; 0: all
   bool teacher_forced = false;           // from q, k of the pass with softmax in every layer
   bool value_weighted = false;           // ‖α_ij v_j W_o^h‖ instead of α_ij
 
   bool operator==(const WeightsKey&) const = default;
   // A result with all rows contains those with some.
   bool covers(const WeightsKey& other) const {
+    const bool all = rows.empty() && most_rows == 0;
     return layer == other.layer && kernel == other.kernel && teacher_forced == other.teacher_forced &&
-           value_weighted == other.value_weighted && (rows.empty() || rows == other.rows);
+           value_weighted == other.value_weighted &&
+           (all || (rows == other.rows && most_rows == other.most_rows));
   }
 };
 const Quantity& quantity_of(const WeightsKey& key);

@@ -31,6 +31,10 @@ TEST(MemoryEstimate, CountsWeightsByRowsKernelsAndHeads) {
   keys = {WeightsKey{.layer = 3, .kernel = KernelSpec{}, .rows = {0, 7, 9}},
           WeightsKey{.layer = 3, .kernel = KernelSpec{"elu", {}}, .rows = {0, 7, 9}}};
   EXPECT_DOUBLE_EQ(estimated_bytes(keys, kModel, 257) - kScores, 2 * 2 * 6 * 3 * 257.0 * 4);
+  keys = {WeightsKey{.layer = 3, .most_rows = 128}};
+  EXPECT_DOUBLE_EQ(estimated_bytes(keys, kModel, 257) - kScores, 2 * 6 * 128 * 257.0 * 4);
+  keys = {WeightsKey{.layer = 3, .most_rows = 512}};
+  EXPECT_DOUBLE_EQ(estimated_bytes(keys, kModel, 257) - kScores, 2 * 6 * 257.0 * 257 * 4);
 }
 
 TEST(MemoryEstimate, TilesTakeWhatIsShownOfThemHoweverLongTheInput) {

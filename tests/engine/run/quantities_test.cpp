@@ -68,6 +68,20 @@ TEST_F(QuantitiesTest, WeightsOfTheOwnKernelAndOfComparedOnes) {
   EXPECT_TRUE(read[2].result->untrained);
 }
 
+// A key that is made before the number of tokens is known names no row that is not there.
+TEST_F(QuantitiesTest, WeightsOfEvenlySpacedRows) {
+  RunRequest request = fake_request(kText);
+  const WeightsKey some{.layer = 1, .most_rows = 3}, all{.layer = 2, .most_rows = 100 * kTokens};
+  request.quantities = {some, all};
+  const auto result = run(request);
+  const WeightsResult& spaced = test::read(*result, some);
+  EXPECT_THAT(spaced.rows, testing::ElementsAre(0, 2, 5));
+  EXPECT_THAT(spaced.weights.shape, testing::ElementsAre(FakeModel::kHeads, 3, kTokens));
+  EXPECT_LT(spaced.check, 1e-5);
+  EXPECT_THAT(test::read(*result, all).weights.shape,
+              testing::ElementsAre(FakeModel::kHeads, kTokens, kTokens));
+}
+
 double dot(std::span<const float> a, std::span<const float> b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);

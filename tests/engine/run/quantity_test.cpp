@@ -100,6 +100,7 @@ const Quantity& quantity_of(const SeenLayersKey& /*key*/) {
 
 const WeightsKey kAllRows{.layer = 1};
 const WeightsKey kSomeRows{.layer = 1, .rows = {0, 3}};
+const WeightsKey kSpacedRows{.layer = 1, .most_rows = 2};
 
 std::vector<int> layers_of(const QuantityKeys& keys) {
   std::vector<int> layers;
@@ -127,6 +128,10 @@ TEST(QuantityKey, OfAllRowsServesSomeOfThemAndNotTheReverse) {
   EXPECT_FALSE(some.covers(all));
   EXPECT_TRUE(all.covers(all));
   EXPECT_TRUE(some.covers(QuantityKey(kSomeRows)));
+  EXPECT_TRUE(all.covers(kSpacedRows));
+  EXPECT_TRUE(QuantityKey(kSpacedRows).covers(kSpacedRows));
+  for (const WeightsKey& other : {kAllRows, kSomeRows, WeightsKey{.layer = 1, .most_rows = 3}})
+    EXPECT_FALSE(QuantityKey(kSpacedRows).covers(other));
   EXPECT_FALSE(some.covers(WeightsKey{.layer = 1, .rows = {0}}));
   EXPECT_FALSE(all.covers(WeightsKey{.layer = 2, .rows = {0, 3}}));
   EXPECT_FALSE(all.covers(WeightsKey{.layer = 1, .kernel = KernelSpec{}, .rows = {0, 3}}));
