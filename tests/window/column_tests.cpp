@@ -273,6 +273,35 @@ void a_side_that_fails_keeps_the_last_pair(ImGuiTestContext* context) {
   start_over(context);
 }
 
+// The menu has a line to copy where it was opened on one, as long as that is there.
+void no_line_is_copied_that_is_not_meant(ImGuiTestContext* context) {
+  start_over(context);
+  open_text(editor(), "The cat sat on the mat.");
+  editor().emit(BringToFront{"values"});
+  settle(context);
+  context->SetRef("//###values");
+  const auto open_menu = [&](const char* item) {
+    context->MouseMove(item);
+    context->MouseClick(ImGuiMouseButton_Right);
+    context->Yield(2);
+    IM_CHECK(context->ItemExists("//$FOCUSED/Copy table"));
+  };
+  const auto offers_line = [&] { return context->ItemExists("//$FOCUSED/Copy line"); };
+  open_menu("**/$$3/   3");
+  IM_CHECK(offers_line());
+  context->PopupCloseAll();
+  open_menu("##head");
+  IM_CHECK(!offers_line());
+  context->PopupCloseAll();
+  open_menu("**/$$3/   3");
+  open_text(editor(), "Owls."); // which has other lines
+  settle(context);
+  IM_CHECK(context->ItemExists("//$FOCUSED/Copy table"));
+  IM_CHECK(!offers_line());
+  context->PopupCloseAll();
+  start_over(context);
+}
+
 } // namespace
 
 void register_column_tests(ImGuiTestEngine* engine) {
@@ -288,6 +317,8 @@ void register_column_tests(ImGuiTestEngine* engine) {
       a_pair_stays_until_both_sides_are_new;
   IM_REGISTER_TEST(engine, "columns", "a_side_that_fails_keeps_the_last_pair")->TestFunc =
       a_side_that_fails_keeps_the_last_pair;
+  IM_REGISTER_TEST(engine, "columns", "no_line_is_copied_that_is_not_meant")->TestFunc =
+      no_line_is_copied_that_is_not_meant;
 }
 
 } // namespace hydrascope::app::window_tests

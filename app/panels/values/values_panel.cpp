@@ -47,6 +47,7 @@ public:
     const Document& document = *snapshot.document;
     if (snapshot.shown().any() == nullptr) {
       columns_.clear();
+      menu_line_.reset();
       return;
     }
     if (shows_both(document.view) && !pair_.take(snapshot)) return; // keep the last numbers
@@ -72,6 +73,7 @@ public:
     if (shows_both(document.view)) add_difference(columns);
     tokens_ = std::move(tokens);
     columns_ = std::move(columns);
+    menu_line_.reset(); // it was one of the lines before
     names_.clear();
     for (const ShownToken& token : tokens_) {
       names_.push_back(run_->rows > 0 ? token_name(*run_, token.first) : token.text);
@@ -82,6 +84,7 @@ public:
   }
 
   void draw() override {
+    if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) menu_line_.reset(); // until a line is found under it
     draw_toolbar();
     if (columns_.empty()) {
       empty_notice(graphics(), "The query's weights as numbers, once the model has run.");
@@ -111,7 +114,7 @@ public:
   }
 
   void draw_menu() override {
-    if (hovered_ && ImGui::MenuItem("Copy line")) ImGui::SetClipboardText(line_text(*hovered_).c_str());
+    if (menu_line_ && ImGui::MenuItem("Copy line")) ImGui::SetClipboardText(line_text(*menu_line_).c_str());
     if (ImGui::MenuItem("Copy table", nullptr, false, !columns_.empty())) {
       std::string text = "token\tkey";
       for (const ValueColumn& column : columns_) text += "\t" + column.name;
@@ -210,7 +213,7 @@ private:
       select_key(editor(), token.first);
     if (ImGui::IsItemHovered()) {
       editor().hover(token.first, token.count);
-      if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) hovered_ = index;
+      if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) menu_line_ = index;
     }
     ImGui::PopID();
     ImGui::TableNextColumn();
@@ -240,7 +243,7 @@ private:
   std::vector<ValueColumn> columns_;
   SidePair pair_; // of columns_
   std::vector<std::size_t> order_;
-  std::optional<std::size_t> hovered_; // when the menu was opened
+  std::optional<std::size_t> menu_line_; // under the pointer when the menu was opened
   bool sorted_ = false;
 };
 
