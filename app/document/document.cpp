@@ -46,6 +46,13 @@ std::string input_name(const RunInput& input) {
   return std::get<TextInput>(input).text;
 }
 
+void forget_tokens(Scene& scene) {
+  scene.hidden_tokens.clear();
+  scene.default_query = true;
+  scene.query.reset();
+  scene.key.reset();
+}
+
 void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info) {
   const auto layers = static_cast<std::size_t>(std::max(info.layers, 0));
   for (Schedule& schedule : scene.schedules) {
@@ -63,10 +70,7 @@ void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info) {
   });
   scene.model = std::make_shared<const ModelInfo>(std::move(info));
   scene.target = {};
-  scene.hidden_tokens.clear(); // another model has other tokens
-  scene.default_query = true;
-  scene.query.reset();
-  scene.key.reset();
+  forget_tokens(scene);
 }
 
 bool is_decoder(const Scene& scene) { return scene.model && scene.model->causal; }

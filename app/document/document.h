@@ -108,6 +108,10 @@ std::set<MapKind> shown_maps(const Document& document);
 // The bundled model of this kind, if it is installed.
 void take_bundled_model(Scene& scene, InputKind kind);
 
+// Resets what names tokens by their number (hidden ones, query, key), for an input or a grid of patches that
+// has others.
+void forget_tokens(Scene& scene);
+
 // Sets a scene's model. Schedules of another length become softmax, the adapters of another model the
 // automatic choice; the selection is clamped.
 void set_model(Scene& scene, std::filesystem::path folder, ModelInfo info);

@@ -9,7 +9,6 @@ namespace hydrascope::app {
 
 namespace {
 
-// Sets the input and resets what refers to tokens.
 void set_input(Document& document, RunInput input) {
   document.kind = std::holds_alternative<ImageInput>(input) ? InputKind::image : InputKind::text;
   Scene& scene = document.scene();
@@ -18,10 +17,7 @@ void set_input(Document& document, RunInput input) {
     take_bundled_model(scene, document.kind);
   }
   scene.input = std::move(input);
-  scene.hidden_tokens.clear();
-  scene.default_query = true;
-  scene.query.reset();
-  scene.key.reset();
+  forget_tokens(scene);
 }
 
 } // namespace

@@ -59,7 +59,13 @@ void choose_adapters(Editor& editor, const AdapterChoice& choice) {
   const std::string label = choice.automatic       ? "Adapters: automatic"
                             : choice.files.empty() ? "Adapters: none"
                                                    : "Adapter " + choice.files.back().stem().string();
-  editor.change(label, [&](Document& document) { document.scene().adapters = choice; });
+  editor.change(label, [&](Document& document) {
+    Scene& scene = document.scene();
+    // Pictures have the size that adapters were trained at, and with another one other patches.
+    const bool sized = document.kind == InputKind::image && !document.execution.image_size;
+    if (sized && scene.adapters != choice) forget_tokens(scene);
+    scene.adapters = choice;
+  });
 }
 
 void choose_device(Editor& editor, const std::string& device) {

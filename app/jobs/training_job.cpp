@@ -186,6 +186,7 @@ void TrainingJob::start(const Editor& editor, TrainingStart how) {
   TrainingRequest request = training_request(document, form);
   std::visit([&](auto& each) { each.settings.resume = how == TrainingStart::resume; }, request);
   model_folder_ = document.scene().model_folder;
+  adapters_ = document.scene().adapters;
   offered_ = false;
   former_.reset();
   why_stopped_.clear();
@@ -317,10 +318,14 @@ void TrainingJob::show(Editor& editor) {
   if (!shown.model || shown.model_folder != model_folder_)
     return editor.say(Severity::note, "The trained adapter belongs to " + report.model + ": open it first");
   const Side side = edited_side(editor.document().view);
+  // It was trained on pictures of the size that they had then. What was chosen since may have another size.
+  const bool other_patches = report.input == InputKind::image && !shows_training(editor) &&
+                             !editor.document().execution.image_size && shown.adapters != adapters_;
   if (!shows_training(editor))
-    former_ = {shown.adapters, shown.schedules[static_cast<std::size_t>(side)], side};
+    former_ = {shown.adapters, shown.schedules[static_cast<std::size_t>(side)], side, other_patches};
   editor.change("Show the trained adapter", [&](Document& document) {
     Scene& scene = document.scene_of(report.input);
+    if (other_patches) forget_tokens(scene);
     scene.adapters = {.automatic = false, .files = report.adapter};
     if (report.kind == TrainingKind::distill)
       std::ranges::fill(scene.schedules[static_cast<std::size_t>(side)].layers, report.kernel);
@@ -347,6 +352,7 @@ void TrainingJob::save_adapter(Editor& editor, const fs::path& file) const {
 void TrainingJob::show_former(Document& document, const TrainingReport& report) const {
   Scene& scene = document.scene_of(report.input);
   if (!shows(scene, report)) return;
+  if (former_ ? former_->other_patches : report.input == InputKind::image) forget_tokens(scene);
   scene.adapters = former_ ? former_->adapters : AdapterChoice{};
   if (!former_ || report.kind != TrainingKind::distill) return;
   Schedule& schedule = scene.schedules[static_cast<std::size_t>(former_->side)];

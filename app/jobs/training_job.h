@@ -63,6 +63,7 @@ private:
     AdapterChoice adapters;
     Schedule schedule;
     Side side = Side::a;
+    bool other_patches = false; // perhaps: its pictures may have another size
   };
 
   void start(const Editor& editor, TrainingStart how);
@@ -79,6 +80,7 @@ private:
   std::optional<ProcessFolder> folder_;
   std::unique_ptr<Job> job_;
   std::filesystem::path model_folder_; // of the trained model
+  AdapterChoice adapters_;             // that it is trained over
   std::filesystem::path live_;
   std::uint64_t edition_ = 0;
   bool offered_ =

@@ -204,6 +204,40 @@ TEST(Edits, LeaveNoAdaptersOfAnotherModel) {
   EXPECT_EQ(editor.document().scene().adapters, chosen);
 }
 
+// An adapter may have been trained on pictures of another size, which have other patches.
+TEST(Edits, LeaveNoPatchesToOtherAdapters) {
+  Document document = small_document();
+  document.kind = InputKind::image;
+  for (Scene& scene : document.scenes) {
+    scene.hidden_tokens = {3};
+    scene.default_query = false;
+    scene.query = 4;
+    scene.key = 2;
+  }
+  Editor editor;
+  editor.set_initial(document);
+  const AdapterChoice none{.automatic = false, .files = {}};
+  choose_adapters(editor, {}); // as it is
+  EXPECT_TRUE(editor.document() == document);
+  choose_adapters(editor, none);
+  const Scene& scene = editor.document().scene();
+  EXPECT_TRUE(scene.hidden_tokens.empty());
+  EXPECT_TRUE(scene.default_query);
+  EXPECT_FALSE(scene.query.has_value());
+  EXPECT_FALSE(scene.key.has_value());
+  editor.undo();
+  EXPECT_TRUE(editor.document() == document);
+  // They stay where the size is a choice of the user's own, and a text has the same tokens.
+  editor.change("Size", [](Document& sized) { sized.execution.image_size = 64; });
+  choose_adapters(editor, none);
+  EXPECT_EQ(editor.document().scene().hidden_tokens, std::vector<std::int64_t>{3});
+  show_kind(editor, InputKind::text);
+  editor.change("Size", [](Document& sized) { sized.execution.image_size.reset(); });
+  choose_adapters(editor, none);
+  EXPECT_EQ(editor.document().scene().hidden_tokens, std::vector<std::int64_t>{3});
+  EXPECT_EQ(editor.document().scene().query, 4);
+}
+
 TEST(Edits, OpenAModelAgainThatHasBeenWrittenAgain) {
   const ScratchFolder folder;
   fs::copy(golden_model("bert"), folder / "bert");

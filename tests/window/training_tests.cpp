@@ -118,6 +118,7 @@ void one_click(ImGuiTestContext* context, const InputKind kind) {
   if (kind == InputKind::text) open_text(editor(), "a b c d e");
   const std::string name = kind == InputKind::text ? "bert" : "deit";
   open_model(editor(), make_toy_model(folder / name, name).string());
+  hide_tokens(editor(), 2, 1, true);
   application().run("view.layout.explore");
   context->Yield(20); // the panels that were in front come there one by one
   editor().emit(BringToFront{"training"});
@@ -147,8 +148,9 @@ void one_click(ImGuiTestContext* context, const InputKind kind) {
       editor().messages().back().text.c_str(),
       fmt::format("Training finished. {}; kept as {}", gain, written.filename().string()).c_str());
 
-  // It is in use; what the user took back can be had again.
+  // It is in use, and hides what was hidden; what the user took back can be had again.
   IM_CHECK(all_hedgehog() && document().scene().adapters.files.back() == written);
+  IM_CHECK(is_hidden(document(), 2));
   context->Yield(2);
   IM_CHECK(!context->ItemExists("###use"));
   editor().undo();
@@ -157,6 +159,15 @@ void one_click(ImGuiTestContext* context, const InputKind kind) {
   context->ItemClick("###use");
   context->Yield(2);
   IM_CHECK(all_hedgehog() && document().scene().adapters.files.back() == written);
+  IM_CHECK(is_hidden(document(), 2));
+  // Adapters that were chosen since may have been trained on pictures of another size.
+  choose_adapters(editor(), {.automatic = false, .files = {}});
+  hide_tokens(editor(), 3, 1, true);
+  context->Yield(2);
+  context->ItemClick("###use");
+  context->Yield(2);
+  IM_CHECK(document().scene().adapters.files.back() == written);
+  IM_CHECK_EQ(is_hidden(document(), 3), kind == InputKind::text);
 
   const fs::path copy = folder / "copy.safetensors";
   answer_dialog(folder / "copy"); // without an ending
