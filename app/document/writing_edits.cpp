@@ -1,6 +1,8 @@
 #include "app/document/writing_edits.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,6 +15,20 @@ namespace {
 const TextInput* text_input(const Document& document) {
   const auto& input = document.scene().input;
   return input ? std::get_if<TextInput>(&*input) : nullptr;
+}
+
+// Whether Editor::writing begins with the document's text.
+bool is_written_on(const Editor& editor) {
+  const Document& document = editor.document();
+  const TextInput* const text = text_input(document);
+  return document.kind == InputKind::text && is_decoder(document.scene()) && text != nullptr && !text->pair &&
+         text->text == editor.writing.prompt;
+}
+
+// Whether the query, the key or a hidden token is none of so many; the last one of a decoder is not hidden.
+bool names_tokens_beyond(const Scene& scene, std::int64_t tokens) {
+  return scene.query.value_or(0) >= tokens || scene.key.value_or(0) >= tokens ||
+         (!scene.hidden_tokens.empty() && scene.hidden_tokens.back() + 1 >= tokens);
 }
 
 } // namespace
@@ -72,18 +88,33 @@ bool is_taken_over(const Document& document, const Writing& writing, const Side 
   return text != nullptr && !written.empty() && text->text == writing.prompt + written;
 }
 
+bool panels_follow(const Editor& editor) {
+  const Document& document = editor.document();
+  return document.writing.follow && editor.panel_open("write") && is_written_on(editor) &&
+         !editor.writing.side(edited_side(document.view)).text.empty();
+}
+
 std::optional<Document> followed_document(const Editor& editor) {
   const Document& document = editor.document();
-  if (!document.writing.follow || document.kind != InputKind::text || !is_decoder(document.scene()) ||
-      !editor.panel_open("write"))
-    return std::nullopt;
-  const TextInput* const text = text_input(document);
-  const std::string& written = editor.writing.side(edited_side(document.view)).text;
-  if (text == nullptr || text->pair || text->text != editor.writing.prompt || written.empty())
-    return std::nullopt;
-  Document followed = document;
-  followed.scene().input = TextInput{editor.writing.prompt + written, std::nullopt};
-  return followed;
+  const bool follow = panels_follow(editor);
+  const WrittenSide& side = editor.writing.side(edited_side(document.view));
+  std::int64_t tokens = 0; // of the shown text; 0: not known
+  if (is_written_on(editor) && editor.writing.model == document.scene().model->name)
+    tokens = editor.writing.prompt_tokens();
+  if (tokens > 0 && follow) tokens += std::ssize(side.tokens);
+  const bool beyond = tokens > 0 && names_tokens_beyond(document.scene(), tokens);
+  if (!follow && !beyond) return std::nullopt;
+  Document shown = document;
+  Scene& scene = shown.scene();
+  if (follow) scene.input = TextInput{editor.writing.prompt + side.text, std::nullopt};
+  if (!beyond) return shown;
+  if (scene.query.value_or(0) >= tokens) {
+    scene.default_query = true;
+    scene.query.reset();
+  }
+  if (scene.key.value_or(0) >= tokens) scene.key.reset();
+  std::erase_if(scene.hidden_tokens, [&](std::int64_t token) { return token + 1 >= tokens; });
+  return shown;
 }
 
 void change_writing(Editor& editor, const std::string& label,

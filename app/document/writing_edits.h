@@ -26,8 +26,11 @@ void take_over_writing(Editor& editor, Side side);
 // The document's text is that of a side with what it wrote.
 bool is_taken_over(const Document& document, const Writing& writing, Side side);
 
+// Whether the other panels show the text with what was written, on the side that they show.
+bool panels_follow(const Editor& editor);
 // The document as the other panels show it: where they follow, its text goes on with what was written on the
-// side that is shown. nullopt: as it is.
+// side that is shown. A query, a key and hidden tokens that the shown text does not have are left out.
+// nullopt: as it is.
 std::optional<Document> followed_document(const Editor& editor);
 
 void change_writing(Editor& editor, const std::string& label,

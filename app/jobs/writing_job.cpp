@@ -195,11 +195,15 @@ void WritingJob::start(Editor& editor, const bool anew) {
   Writing& writing = editor.writing;
   const Scene& scene = document.scene();
   if (anew || !why_not_continued(editor).empty()) {
+    const std::string& text = std::get<TextInput>(*scene.input).text;
+    const bool again = writing.prompt == text && writing.model == scene.model->name;
+    const std::int64_t read_before = again ? writing.prompt_tokens() : 0;
     const std::uint64_t edition = writing.edition;
     writing = {};
     writing.edition = edition;
     writing.model = scene.model->name;
-    writing.prompt = std::get<TextInput>(*scene.input).text;
+    writing.prompt = text;
+    writing.read_before = read_before;
     writing.alike = scene.schedules[0] == scene.schedules[1];
     for (const Side side : {Side::a, Side::b}) {
       writing.setups[static_cast<std::size_t>(side)] = writing_setup(document, side);

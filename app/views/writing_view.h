@@ -1,6 +1,7 @@
 // What a decoder writes after a text under two schedules, as figures and text. Plain header.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +54,7 @@ struct Writing {
   std::array<WrittenSide, 2> sides; // by Side
   bool alike = false;               // both have the same schedule: what A writes is B's, too
   bool running = false;
+  std::int64_t read_before = 0;        // tokens of the prompt, if an earlier start has read it; 0: none has
   std::array<std::size_t, 2> wanted{}; // tokens at which the present or last start ends, by side
   std::uint64_t start = 0;             // of the job that writes it; 0: none of this process does
   std::uint64_t edition = 0;           // changes with every token
@@ -60,6 +62,9 @@ struct Writing {
   bool empty() const { return prompt.empty() && sides[0].tokens.empty() && sides[0].problem.empty(); }
   std::size_t count() const { return alike ? 1 : 2; } // sides that are written
   const WrittenSide& side(Side which) const { return sides[alike ? 0 : static_cast<std::size_t>(which)]; }
+  std::int64_t prompt_tokens() const { // 0: not known yet
+    return std::max({read_before, sides[0].prompt_tokens, sides[1].prompt_tokens});
+  }
 };
 
 // The kernel whose colour a schedule has in plots: of several the first that is not exact.

@@ -198,6 +198,47 @@ TEST_F(WritingTest, OtherPanelsFollowTheSideThatIsShown) {
   EXPECT_FALSE(followed_document(editor_).has_value());
 }
 
+// Written tokens are chosen and hidden while the panels follow; the document's own text has none of them.
+TEST_F(WritingTest, NoTokenIsNamedThatTheShownTextDoesNotHave) {
+  write();
+  set([](WritingOptions& options) { options.follow = true; });
+  const std::int64_t own = editor_.writing.side(Side::a).prompt_tokens;
+  ASSERT_GT(editor_.writing.side(Side::a).tokens.size(), 2U);
+  const auto shown = [](const Editor& editor) {
+    const std::optional<Document> followed = followed_document(editor);
+    return followed ? followed->scene() : editor.document().scene();
+  };
+  select_query(editor_, own + 1);
+  select_key(editor_, own);
+  hide_tokens(editor_, 1, 1, true);
+  hide_tokens(editor_, own, 1, true);
+  EXPECT_EQ(shown(editor_).query, own + 1);
+  EXPECT_EQ(shown(editor_).key, own);
+  EXPECT_EQ(shown(editor_).hidden_tokens, (std::vector<std::int64_t>{1, own}));
+  const auto expect_none_beyond = [&](const Editor& editor) {
+    EXPECT_TRUE(shown(editor).default_query);
+    EXPECT_FALSE(shown(editor).query.has_value());
+    EXPECT_FALSE(shown(editor).key.has_value());
+    EXPECT_EQ(shown(editor).hidden_tokens, (std::vector<std::int64_t>{1}));
+    EXPECT_EQ(editor.document().scene().query, own + 1); // as it was chosen
+  };
+  set([](WritingOptions& options) { options.follow = false; });
+  expect_none_beyond(editor_);
+  const ScratchFolder scratch;
+  FileHashes hashes;
+  const auto file = scratch / "session.json";
+  write_file_atomically(file, session_text(present_session(editor_, ""), file.parent_path(), hashes));
+  Editor other;
+  other.set_initial(small_document());
+  ASSERT_TRUE(open_session(other, file));
+  expect_none_beyond(other);
+  set([](WritingOptions& options) { options.follow = true; });
+  job_.start(editor_, true); // anew: the text has not been read again
+  expect_none_beyond(editor_);
+  finish();
+  EXPECT_EQ(shown(editor_).query, own + 1);
+}
+
 TEST_F(WritingTest, ASessionKeepsItAndGoesOnAlike) {
   set([](WritingOptions& options) { options.temperature = 1.5; });
   write();

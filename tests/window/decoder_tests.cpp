@@ -4,7 +4,12 @@
 #include <cmath>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include <imgui_internal.h>
 
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
@@ -255,6 +260,65 @@ void other_panels_follow(ImGuiTestContext* context) {
   start_over(context);
 }
 
+// The first token of this side's column that can be pointed at.
+std::optional<std::int64_t> pointed_token(ImGuiTestContext* context, const std::size_t side) {
+  std::vector<const ImGuiWindow*> columns;
+  for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
+    const std::string_view name = window->Name;
+    if (window->WasActive && name.find("###write/side_") != std::string_view::npos &&
+        name.find("/text_") != std::string_view::npos)
+      columns.push_back(window);
+  }
+  std::ranges::sort(columns, {}, [](const ImGuiWindow* window) { return window->Pos.x; });
+  IM_CHECK_RETV(columns.size() == 2, std::nullopt);
+  const ImRect area = columns[side]->InnerClipRect;
+  constexpr int across = 12, down = 16; // lines are further apart than the places looked at
+  for (int line = 0; line < down; ++line) {
+    const float y = area.Min.y + area.GetHeight() * (static_cast<float>(line) + 0.5f) / down;
+    for (int place = 0; place < across && !context->IsError(); ++place) {
+      const float x = area.Min.x + area.GetWidth() * (static_cast<float>(place) + 0.5f) / across;
+      context->MouseMoveToPos({x, y});
+      context->Yield(2);
+      if (editor().hovered_token()) return editor().hovered_token();
+    }
+  }
+  return std::nullopt;
+}
+
+// The other panels show A's text: B's tokens name nothing there, and A's nothing in the text alone.
+void written_tokens_are_chosen_where_they_are_shown(ImGuiTestContext* context) {
+  begin(context);
+  change_writing(editor(), "Tokens", [](WritingOptions& options) { options.tokens = 24; });
+  write(context);
+  change_writing(editor(), "Follow", [](WritingOptions& options) { options.follow = true; });
+  settle(context);
+  const std::int64_t own = editor().writing.prompt_tokens();
+  IM_CHECK(!pointed_token(context, 1));
+  change_view(editor(), "B", [](ViewOptions& view) { view.shown = Shown::b; });
+  settle(context);
+  IM_CHECK(!pointed_token(context, 0));
+  IM_CHECK(pointed_token(context, 1).has_value());
+  change_view(editor(), "A", [](ViewOptions& view) { view.shown = Shown::a; });
+  settle(context);
+  const std::optional<std::int64_t> token = pointed_token(context, 0);
+  IM_CHECK(token && *token >= own);
+  context->MouseClick();
+  settle(context);
+  IM_CHECK(document().scene().query == token);
+  IM_CHECK(results().any()->query == token);
+  change_writing(editor(), "Follow", [](WritingOptions& options) { options.follow = false; });
+  settle(context);
+  IM_CHECK_EQ(std::ssize(results().any()->tokens), own);
+  IM_CHECK(results().any()->query == own - 1);
+  change_writing(editor(), "Follow", [](WritingOptions& options) {
+    options.follow = true;
+    options.tokens = 2;
+  });
+  write(context); // anew
+  IM_CHECK_STR_EQ(last_error().c_str(), "");
+  start_over(context);
+}
+
 void says_what_it_needs(ImGuiTestContext* context) {
   start_over(context);
   open_text(editor(), "no decoder");
@@ -304,6 +368,7 @@ void register_decoder_tests(ImGuiTestEngine* engine) {
   add("writes_under_both_schedules", writes_under_both_schedules);
   add("stops_at_once", stops_at_once);
   add("other_panels_follow", other_panels_follow);
+  add("written_tokens_are_chosen_where_they_are_shown", written_tokens_are_chosen_where_they_are_shown);
   add("says_what_it_needs", says_what_it_needs);
   add("a_session_keeps_the_text", a_session_keeps_the_text);
 }

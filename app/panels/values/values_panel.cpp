@@ -71,6 +71,7 @@ public:
       columns.push_back(std::move(column));
     }
     if (shows_both(document.view)) add_difference(columns);
+    query_ = row_query(document.scene(), *run_); // the snapshot's, which may be another than the document's
     tokens_ = std::move(tokens);
     columns_ = std::move(columns);
     menu_line_.reset(); // it was one of the lines before
@@ -129,7 +130,7 @@ public:
     Figure figure;
     figure.title = fmt::format("{} · layer {} · {}", run_->model.name, document().scene().layer,
                                document().scene().head.text());
-    figure.subtitle = "what " + token_name(*run_, row_query(document().scene(), *run_)) + " looks at";
+    figure.subtitle = "what " + token_name(*run_, query_) + " looks at";
     for (const ValueColumn& column : columns_) {
       if (column.values.empty()) continue;
       BarsPanel panel;
@@ -176,8 +177,7 @@ private:
     if (columns_.empty()) return;
     same_line_if_fits(160);
     ImGui::AlignTextToFramePadding();
-    ellipsis_text("query " + token_name(*run_, row_query(document().scene(), *run_)),
-                  ImGui::GetContentRegionAvail().x, theme::quiet);
+    ellipsis_text("query " + token_name(*run_, query_), ImGui::GetContentRegionAvail().x, theme::quiet);
   }
 
   // By the column whose heading was clicked; the first column is the order of the tokens.
@@ -238,6 +238,7 @@ private:
   }
 
   std::shared_ptr<const RunResult> run_;
+  std::int64_t query_ = 0;
   std::vector<ShownToken> tokens_;
   std::vector<std::string> names_; // of tokens_
   std::vector<ValueColumn> columns_;

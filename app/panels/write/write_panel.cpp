@@ -299,7 +299,7 @@ private:
     if (ImGui::BeginChild("text", {0, std::max(line, std::floor(rest / line) * line)})) {
       const float brightness = fits_ || writing.running ? 1.0f : 0.6f;
       if (const auto token = texts_[static_cast<std::size_t>(which)].draw(graphics(), brightness))
-        hover(side, *token);
+        hover(writing, which, *token);
     }
     ImGui::EndChild();
   }
@@ -313,10 +313,12 @@ private:
     return text;
   }
 
-  void hover(const WrittenSide& side, std::size_t index) {
+  void hover(const Writing& writing, Side which, std::size_t index) {
+    const WrittenSide& side = writing.side(which);
     const WrittenToken& token = side.tokens.at(index);
     const std::int64_t position = side.prompt_tokens + static_cast<std::int64_t>(index);
-    const bool followed = followed_document(editor()).has_value();
+    // Of the side that the other panels show: the other one has another token there.
+    const bool followed = panels_follow(editor()) && (writing.alike || which == edited_side(document().view));
     text_tooltip(fmt::format("“{}”, token {} of the text\nprobability {}, loss {} nats\n{} ms; state {}{}",
                              drawn_token(token.name), position, percent_text(std::exp(token.logprob)),
                              number_text(-token.logprob), number_text(token.ms),
