@@ -68,7 +68,9 @@ void type_text(Editor& editor, const std::string& text, const std::optional<std:
   editor.change(
       "Type text",
       [&](Document& document) {
+        const InputKind shown = document.kind; // another kind may have been chosen since
         set_input(document, TextInput{text, pair});
+        document.kind = shown;
       },
       fmt::format("type {}", burst));
 }

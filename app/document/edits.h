@@ -40,7 +40,7 @@ void show_wrong_first(Editor& editor, bool wrong_first);
 void remember(Editor& editor, RecentInput recent);
 bool open_recent(Editor& editor, const RecentInput& recent);
 void open_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair = {});
-// While the user types: changes with the same `burst` number are one undo step.
+// While the user types: changes with the same `burst` number are one undo step. Shows what is shown.
 void type_text(Editor& editor, const std::string& text, const std::optional<std::string>& pair, int burst);
 bool open_model(Editor& editor, const std::string& name_or_folder);
 // Replaces the adapters by this file and the bundled adapters it was trained over.

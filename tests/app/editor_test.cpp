@@ -104,6 +104,15 @@ TEST(Editor, TypingIsOneStepPerBurst) {
   EXPECT_FALSE(editor.history().can_undo());
 }
 
+TEST(Editor, TypingIsNotLostWhereThePictureIsShownMeanwhile) {
+  Editor editor;
+  editor.set_initial(small_document());
+  show_kind(editor, InputKind::image);
+  type_text(editor, "a cat", std::nullopt, 1);
+  EXPECT_EQ(editor.document().kind, InputKind::image);
+  EXPECT_EQ(input_name(*editor.document().scene_of(InputKind::text).input), "a cat");
+}
+
 TEST(Messages, CountsRepeatsAndMovesThemToTheEnd) {
   Editor editor;
   editor.set_clock(1);

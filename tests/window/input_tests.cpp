@@ -47,6 +47,24 @@ void register_input_tests(ImGuiTestEngine* engine) {
              example_sentences().front());
   };
 
+  // The text goes into the document some time after the last key.
+  IM_REGISTER_TEST(engine, "input", "what_was_typed_stays_when_the_picture_is_shown")->TestFunc =
+      [](ImGuiTestContext* context) {
+        start_over(context);
+        show_kind(editor(), InputKind::text);
+        settle(context);
+        context->SetRef("//###input");
+        context->ItemClick("##text");
+        context->KeyCharsReplace("Two owls");
+        context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_1);
+        context->Yield(2);
+        IM_CHECK(document().kind == InputKind::image);
+        IM_CHECK_STR_EQ(input_name(*document().scene_of(InputKind::text).input).c_str(), "Two owls");
+        settle(context);
+        IM_CHECK(document().kind == InputKind::image);
+        start_over(context);
+      };
+
   IM_REGISTER_TEST(engine, "input", "a_text_that_is_cut_says_so")->TestFunc = [](ImGuiTestContext* context) {
     start_over(context);
     std::string words;

@@ -1,6 +1,7 @@
 // The model's input, a picture or a sentence, with examples.
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <string>
 
 #include <fmt/format.h>
@@ -31,7 +32,7 @@ public:
   // Shows the document's text, unless the user is typing. A decoder takes one text, of any length.
   void follow(const TextInput* text, bool decoder);
   void draw(Editor& editor, const Graphics& graphics);
-  // Puts the typed text into the document now.
+  // Puts the typed text into the document now, unless that is of another session since.
   void commit(Editor& editor);
   // Discards text that is not in the document yet.
   void abandon() { waiting_ = false; }
@@ -40,6 +41,7 @@ private:
   std::string text_, pair_;
   bool with_pair_ = false, decoder_ = false;
   bool waiting_ = false;                  // for the pause after a key
+  std::size_t session_ = 0;               // of the document that it was typed into
   double last_key_ = 0, last_commit_ = 0; // on the window's clock
   int burst_ = 0;
 };
@@ -56,6 +58,7 @@ void SentenceEditor::follow(const TextInput* text, const bool decoder) {
 void SentenceEditor::commit(Editor& editor) {
   if (!waiting_) return;
   waiting_ = false;
+  if (editor.document().session != session_) return;
   last_commit_ = editor.clock();
   type_text(editor, text_, with_pair_ ? std::optional(pair_) : std::nullopt, burst_);
 }
@@ -92,6 +95,7 @@ void SentenceEditor::draw(Editor& editor, const Graphics& graphics) {
   if (typed || switched) {
     if (switched || now - std::max(last_key_, last_commit_) > burst_pause) ++burst_;
     last_key_ = now;
+    session_ = editor.document().session;
     waiting_ = true;
   }
   if (!waiting_) return;
@@ -132,12 +136,15 @@ public:
     if (clicked >= 0) show_kind(editor(), clicked == 0 ? InputKind::image : InputKind::text);
     same_line_for_last_button("Open…");
     if (ImGui::Button("Open…")) editor().emit(ShowDialog{Dialog::open_file});
-    if (is_capture(document().scene())) {
+    // What was typed last, before the picture was shown; a capture has taken the place of the text itself.
+    if (is_capture(document().scene_of(InputKind::text)))
       sentence_.abandon();
+    else if (image)
+      sentence_.commit(editor());
+    if (is_capture(document().scene())) {
       draw_capture();
       if (image) draw_picture();
     } else if (image) {
-      sentence_.abandon();
       draw_picture();
     } else {
       draw_sentence();
