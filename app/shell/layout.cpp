@@ -179,7 +179,9 @@ void save_layout(Editor& editor, const std::string& name) {
     std::erase_if(settings.layouts, [&](const SavedLayout& each) { return each.name == name; });
     settings.layouts.push_back(std::move(layout));
   });
-  choose_layout(editor, std::string(own_layout_prefix) + name, closed);
+  // Nothing else changes: what is on the screen is what was saved.
+  editor.change("Layout " + name,
+                [&](Document& document) { document.layout = std::string(own_layout_prefix) + name; });
 }
 
 void Arrangement::show_training(Editor& editor) const {

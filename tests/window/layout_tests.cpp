@@ -143,6 +143,20 @@ void own(ImGuiTestContext* context) {
   start_over(context);
 }
 
+void saving_changes_nothing_that_is_shown(ImGuiTestContext* context) {
+  start_over(context);
+  IM_CHECK(application().run("view.layout.compare"));
+  context->Yield(4);
+  const Document before = copy_of_document();
+  IM_CHECK(before.view.shown == Shown::all);
+  between_frames(context, [] { save_layout(editor(), "Side by side"); });
+  context->Yield(4);
+  IM_CHECK_STR_EQ(document().layout.c_str(), "own:Side by side");
+  IM_CHECK(document().view == before.view);
+  IM_CHECK(document().closed_panels == before.closed_panels);
+  start_over(context);
+}
+
 void reset(ImGuiTestContext* context) {
   start_over(context);
   editor().emit(ResetLayout{});
@@ -168,6 +182,8 @@ void register_layout_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "layouts", "the_selected_row_stays_in_view")->TestFunc =
       the_selected_row_stays_in_view;
   IM_REGISTER_TEST(engine, "layouts", "own")->TestFunc = own;
+  IM_REGISTER_TEST(engine, "layouts", "saving_changes_nothing_that_is_shown")->TestFunc =
+      saving_changes_nothing_that_is_shown;
   IM_REGISTER_TEST(engine, "layouts", "reset")->TestFunc = reset;
 }
 
