@@ -65,6 +65,9 @@ void takes_a_models_place(ImGuiTestContext* context) {
   IM_CHECK(shown_maps(document()) == std::set<MapKind>{MapKind::attention});
   IM_CHECK(find(results(), AttentionRowKey{.layer = 1, .query = 0}).result != nullptr);
   IM_CHECK(!find(results(), FocusKey{1}));
+  context->WindowFocus("//###focus");
+  context->Yield(2);
+  IM_CHECK(context->ItemExists("//###focus/##head")); // whose attention it is
   IM_CHECK(!enabled("edit.mute_head"));
   IM_CHECK(!enabled("edit.mute_layer"));
   IM_CHECK(!why_not_hidden(editor(), 3).empty());

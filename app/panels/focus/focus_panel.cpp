@@ -148,8 +148,9 @@ void draw_focus_toolbar(Editor& editor, const RunResult* run) {
     });
     bar.add(interpolation_width, [&] { interpolation_combo(editor); });
   }
-  if (view.maps != std::set{MapKind::focus}) bar.add(130, [&] { head_combo(editor, 130); });
-  if (view.maps.contains(MapKind::rollout)) bar.add(percent_width + 150, [&] { discard_slider(editor); });
+  const std::set<MapKind> maps = shown_maps(document);
+  if (maps != std::set{MapKind::focus}) bar.add(130, [&] { head_combo(editor, 130); });
+  if (maps.contains(MapKind::rollout)) bar.add(percent_width + 150, [&] { discard_slider(editor); });
   bar.draw();
 }
 
