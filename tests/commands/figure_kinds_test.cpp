@@ -192,6 +192,13 @@ TEST_F(FigureNumbers, ALinearKernelsStateIsFlat) {
   for (const json& time : panels[0]["lines"][1]["y"]) EXPECT_GT(time.get<double>(), 0);
 }
 
+TEST_F(FigureNumbers, TheStateOfAModelWithFewPositionsIsMeasuredAtTheMostItHasRoomFor) {
+  const std::string model = (source_folder() / "tests/golden/decoders/gpt2").string();
+  const auto panels = drawn("state --model '" + model + "'")["panels"];
+  for (const json& panel : panels) EXPECT_EQ(panel["lines"][0]["x"], json({32.0})); // 48 − 16 positions
+  EXPECT_EQ(panels.size(), 2U);
+}
+
 TEST_F(FigureNumbers, NumbersOfFilesAreDrawnAsTheyStand) {
   const auto line_of = [&](const std::string& kind, const std::string& text) {
     std::ofstream(at("data")) << text;

@@ -85,6 +85,8 @@ Figure draw_state(FigureTask& task) {
   if (options.lengths.empty())
     for (const std::int64_t context : {128, 512, 2048, 4096})
       if (context + request.tokens <= model.max_tokens) request.contexts.push_back(context);
+  // A model with few positions is measured at the most that it has room for.
+  if (request.contexts.empty()) request.contexts = {model.max_tokens - request.tokens};
   GenerationSpeedOutcome outcome;
   {
     ProgressBar bar("figure state");
