@@ -46,9 +46,25 @@ void add_run_options(CLI::App& command, ScalingSetting& setting, double& seconds
   command.add_flag("--json", json, "one JSON document on standard output");
 }
 
+// Each value once, where it comes first: what is named twice is measured once.
+template <typename Value>
+std::vector<Value> distinct(const std::vector<Value>& values) {
+  std::vector<Value> kept;
+  for (const Value& value : values)
+    if (std::ranges::find(kept, value) == kept.end()) kept.push_back(value);
+  return kept;
+}
+
+// Ascending: the time of a short one predicts that of a long one.
+std::vector<std::int64_t> ordered_lengths(const std::vector<std::int64_t>& tokens) {
+  std::vector<std::int64_t> lengths = distinct(tokens);
+  std::ranges::sort(lengths);
+  return lengths;
+}
+
 // The kernels of a comma list, all of the registry for an empty one. Throws UsageError.
 std::vector<KernelSpec> kernels_or_all(const std::string& list) {
-  if (!list.empty()) return parse_kernel_list(list);
+  if (!list.empty()) return distinct(parse_kernel_list(list));
   std::vector<KernelSpec> kernels;
   for (const KernelInfo& info : kernel_infos()) kernels.push_back({info.name, {}});
   return kernels;
@@ -90,8 +106,7 @@ struct KernelBenchOptions {
 struct BenchCase {
   KernelSpec kernel;
   std::string dtype;
-  // Ascending: the time of a short one predicts that of a long one.
-  std::vector<std::int64_t> tokens;
+  std::vector<std::int64_t> tokens; // ascending
 };
 
 // The lengths of all kernels, and for some longer ones, where they are at their best.
@@ -105,12 +120,10 @@ std::vector<std::int64_t> default_lengths(const KernelSpec& kernel) {
 std::vector<BenchCase> cases_of(const KernelBenchOptions& options) {
   const std::vector<KernelSpec> kernels = kernels_or_all(options.kernels);
   std::vector<BenchCase> cases;
-  for (const std::string& dtype : options.dtypes)
-    for (const KernelSpec& kernel : kernels) {
-      std::vector<std::int64_t> lengths = options.tokens.empty() ? default_lengths(kernel) : options.tokens;
-      std::ranges::sort(lengths);
-      cases.push_back({kernel, dtype, std::move(lengths)});
-    }
+  for (const std::string& dtype : distinct(options.dtypes))
+    for (const KernelSpec& kernel : kernels)
+      cases.push_back({kernel, dtype,
+                       ordered_lengths(options.tokens.empty() ? default_lengths(kernel) : options.tokens)});
   return cases;
 }
 
@@ -228,19 +241,19 @@ struct CurvePoint {
   ScalingPoint point;
 };
 
-// A row for each `row_of`, a column for each `column_of`; "—" where a point was skipped.
-void print_points(const std::vector<CurvePoint>& points, const std::string& corner,
+// The points row by row, each row of so many columns, which the first one's points name; "—" where a point
+// was skipped. What names rows and columns need not be unique: of two maps `phi my` only the folders differ.
+void print_points(const std::vector<CurvePoint>& points, const std::size_t columns, const std::string& corner,
                   const std::function<std::string(const CurvePoint&)>& row_of,
                   const std::function<std::string(const CurvePoint&)>& column_of,
                   const std::function<std::string(const ScalingPoint&)>& value_of) {
   std::vector<std::vector<std::string>> lines = {{corner}};
-  for (const CurvePoint& one : points) {
-    if (std::ranges::find(lines.front(), column_of(one)) == lines.front().end())
-      lines.front().push_back(column_of(one));
-    if (lines.size() == 1 || lines.back().front() != row_of(one)) lines.push_back({row_of(one)});
-    lines.back().push_back(one.point.skipped.empty() ? value_of(one.point) : "—");
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (i < columns) lines.front().push_back(column_of(points[i]));
+    if (i % columns == 0) lines.push_back({row_of(points[i])});
+    lines.back().push_back(points[i].point.skipped.empty() ? value_of(points[i].point) : "—");
   }
-  print_table(lines, "l" + std::string(lines.front().size() - 1, 'r'));
+  print_table(lines, "l" + std::string(columns, 'r'));
 }
 
 constexpr const char* megabytes_title =
@@ -268,8 +281,7 @@ void print_json(const std::vector<CurvePoint>& points) {
 }
 
 void run_scaling(CurveOptions options) {
-  if (options.tokens.empty()) options.tokens = scaling_lengths();
-  std::ranges::sort(options.tokens); // the time of a short one predicts that of a long one
+  options.tokens = ordered_lengths(options.tokens.empty() ? scaling_lengths() : options.tokens);
   const std::vector<KernelSpec> kernels = kernels_or_all(options.kernels);
   const ThreadCount threads(options.setting.threads);
   std::vector<CurvePoint> points;
@@ -289,9 +301,9 @@ void run_scaling(CurveOptions options) {
   const auto place = [](const CurvePoint& one) { return fmt::format("N = {}", one.point.tokens); };
   fmt::print("{} heads of {}, {}, batch 1; {}\nmilliseconds, median\n", options.setting.heads,
              options.setting.head_width, options.setting.dtype, machine_text(options.setting.device));
-  print_points(points, "kernel", kernel, place, milliseconds);
+  print_points(points, options.tokens.size(), "kernel", kernel, place, milliseconds);
   fmt::print("{}\n", megabytes_title);
-  print_points(points, "kernel", kernel, place, megabytes);
+  print_points(points, options.tokens.size(), "kernel", kernel, place, megabytes);
   print_skipped(points, place);
 }
 
@@ -318,9 +330,9 @@ void run_heads(const CurveOptions& options) {
   const auto kernel = [](const CurvePoint& one) { return one.point.kernel.label(); };
   fmt::print("D = {}, N = {}, {}, batch 1; {}\nmilliseconds, median\n", options.width, options.tokens.front(),
              options.setting.dtype, machine_text(options.setting.device));
-  print_points(points, "heads", place, kernel, milliseconds);
+  print_points(points, kernels.size(), "heads", place, kernel, milliseconds);
   fmt::print("{}\n", megabytes_title);
-  print_points(points, "heads", place, kernel, megabytes);
+  print_points(points, kernels.size(), "heads", place, kernel, megabytes);
   print_skipped(points, place);
 }
 

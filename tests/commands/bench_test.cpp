@@ -15,6 +15,13 @@ using nlohmann::json;
 
 class BenchCommand : public ProgramTest {};
 
+std::size_t occurrences(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto found = text.find(part); found != std::string::npos; found = text.find(part, found + part.size()))
+    ++count;
+  return count;
+}
+
 std::string tiny_model(const std::string& name) {
   return "'" + (source_folder() / "tests/golden/models" / name).string() + "'";
 }
@@ -112,6 +119,42 @@ TEST_F(BenchCommand, HeadsAreAllThatDivideTheWidth) {
   }
   EXPECT_EQ(heads, (std::vector<int>{1, 2, 3, 4, 6, 12}));
   EXPECT_EQ(entries.size(), 2 * heads.size());
+}
+
+TEST_F(BenchCommand, WhatIsNamedTwiceIsMeasuredAndListedOnce) {
+  const std::string quick = " --seconds 0.01 --threads 1";
+  const std::string scaling = "bench scaling --kernels elu,elu -N 64,32,64 --heads 2 --head-width 8" + quick;
+  EXPECT_EQ(json::parse(hydrascope(scaling + " --json").output).size(), 2U);
+  const Outcome lengths = hydrascope(scaling);
+  ASSERT_EQ(lengths.status, 0) << lengths.errors;
+  EXPECT_EQ(occurrences(lengths.output, "N = 64"), 2U) << lengths.output; // time, memory
+  EXPECT_EQ(occurrences(lengths.output, "\nelu "), 2U) << lengths.output;
+
+  const std::string heads = "bench heads --width 4 -N 20 --kernels elu,elu" + quick;
+  EXPECT_EQ(json::parse(hydrascope(heads + " --json").output).size(), 3U);
+  const Outcome kernels = hydrascope(heads);
+  ASSERT_EQ(kernels.status, 0) << kernels.errors;
+  EXPECT_EQ(occurrences(kernels.output, "elu"), 2U) << kernels.output;
+
+  EXPECT_EQ(json::parse(hydrascope("bench kernels --kernels elu,elu -N 64,64 --dtype float32,float32 "
+                                   "--heads 2 --head-width 8 --json" +
+                                   quick)
+                            .output)
+                .size(),
+            1U);
+}
+
+TEST_F(BenchCommand, MapsOfOneNameAreRowsOfTheirOwn) {
+  std::string kernels;
+  for (const char* const map : {"elu", "relu"}) {
+    fs::create_directories(folder_ / map);
+    fs::copy_file(source_folder() / "assets/maps" / (std::string(map) + ".py"), folder_ / map / "my.py");
+    kernels += (kernels.empty() ? "phi:" : ",phi:") + at(std::string(map) + "/my.py");
+  }
+  const Outcome outcome = hydrascope("bench scaling --kernels " + kernels +
+                                     " -N 64 --heads 2 --head-width 8 --seconds 0.01 --threads 1");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_EQ(occurrences(outcome.output, "\nphi my  "), 4U) << outcome.output; // time, memory
 }
 
 TEST_F(BenchCommand, ModelStandsBesideItsBounds) {
