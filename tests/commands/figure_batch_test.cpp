@@ -21,6 +21,15 @@ protected:
     const std::string whole = bytes_of(picture);
     std::ofstream(folder_ / "pictures/broken.png", std::ios::binary) << whole.substr(0, whole.size() / 3);
   }
+
+  // Its shorter side is too short for a model that keeps the proportions of a picture.
+  void add_strip() const {
+    std::ofstream(folder_ / "pictures/strip.pgm", std::ios::binary) << "P5\n10000 1\n255\n"
+                                                                    << std::string(10000, 'x');
+  }
+
+  const std::string proportional_ = "--model '" + (source_folder() / "tests/golden/models/dinov2").string() +
+                                    "' --images '" + at("pictures") + "/*' ";
   const std::string images_ = "figure predictions --json --images '" + at("pictures") + "/*.png' ";
 };
 
@@ -78,6 +87,27 @@ TEST_F(FigureBatch, TextsAreNumberedByLine) {
   EXPECT_EQ(pair["provenance"]["input"]["pair"], "at night");
 }
 
+TEST_F(FigureBatch, AnInputThatAnOptionDoesNotFitDoesNotStopTheOthers) {
+  add_strip();
+  const Outcome pictures =
+      hydrascope("figure focus --json " + proportional_ + "-o '" + at("{stem}.svg") + "'");
+  EXPECT_EQ(pictures.status, 1);
+  const json told = json::parse(pictures.output);
+  EXPECT_EQ(told["written"], 2);
+  ASSERT_EQ(told["failed"].size(), 2U); // broken.png, too
+  EXPECT_NE(told["failed"][1]["reason"].get<std::string>().find("too long a strip"), std::string::npos);
+
+  std::ofstream(at("texts.txt")) << "t\nthe cat sat on the mat\n";
+  const std::string texts = "figure loss-strip --texts " + at("texts.txt") + " -o '" + at("{line}.svg") + "'";
+  const Outcome lines =
+      hydrascope(texts + " --model '" + (source_folder() / "tests/golden/decoders/written").string() + "'");
+  EXPECT_EQ(lines.status, 1);
+  EXPECT_NE(lines.errors.find("failed: " + at("0001.svg") + ": --text: has one token"), std::string::npos)
+      << lines.errors;
+  EXPECT_TRUE(fs::exists(folder_ / "0002.svg"));
+  expect_error(texts + " --model minilm", 2, "no decoder"); // not one of them can be drawn
+}
+
 TEST_F(FigureBatch, OneFileOfManyPicturesIsRowsOfMaps) {
   fs::remove(folder_ / "pictures/broken.png");
   const Outcome outcome = hydrascope("figure focus --images " + at("pictures") +
@@ -93,6 +123,18 @@ TEST_F(FigureBatch, ASheetPassesOverWhatIsBroken) {
   ASSERT_EQ(outcome.status, 0) << outcome.errors;
   EXPECT_NE(outcome.errors.find("note: skipped"), std::string::npos);
   EXPECT_EQ(json::parse(bytes_of(folder_ / "sheet.json"))["panels"].size(), 2u);
+}
+
+TEST_F(FigureBatch, ASheetPassesOverWhatCannotBeRun) {
+  add_strip();
+  const std::string sheet = "figure sheet " + proportional_ + "-o " + at("sheet.json");
+  const Outcome outcome = hydrascope(sheet);
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_NE(outcome.errors.find("note: skipped " + at("pictures/strip.pgm") + ": picture: 10000 by 1"),
+            std::string::npos)
+      << outcome.errors;
+  EXPECT_EQ(json::parse(bytes_of(folder_ / "sheet.json"))["panels"].size(), 2U);
+  expect_error(sheet + " --layer 99", 2, "--layer");
 }
 
 TEST_F(FigureBatch, NamesThatMeetAreRefusedBeforeAnythingIsWritten) {

@@ -1,6 +1,7 @@
 // Maps over the input: focus, layers, compare, attention, rollout, sheet (focus maps of many pictures); and
 // predictions.
 #include <algorithm>
+#include <exception>
 
 #include <fmt/format.h>
 
@@ -276,6 +277,7 @@ Figure draw_sheet(FigureTask& task) {
   RunRequest request;
   std::vector<std::filesystem::path> files;
   int right = 0, wrong = 0, layer = 0;
+  std::exception_ptr failure; // of the first picture that could be read, but not run
   ProgressBar bar("figure sheet");
   for (std::size_t index = 0; index < pictures.size(); ++index) {
     bar.show(static_cast<std::int64_t>(index), static_cast<std::int64_t>(pictures.size()));
@@ -284,14 +286,16 @@ Figure draw_sheet(FigureTask& task) {
     ImageInput image;
     try {
       image = read_image(picture.file);
-    } catch (const Error& error) { // the sheet continues without a broken file
-      task.notes.push_back(std::string("skipped ") + error.what());
+      request = request_of(options, image);
+      layer = one_layer(options, read_model_info(request.model_folder).layers);
+      request.quantities = {FocusKey{layer}};
+      last = task.runner.run(request);
+    } catch (const Error& error) { // the sheet continues without a picture that is broken or cannot be run
+      if (!failure && image.image) failure = std::current_exception();
+      const std::string name = picture.file.string(), reason = error.what();
+      task.notes.push_back("skipped " + (reason.starts_with(name) ? reason : name + ": " + reason));
       continue;
     }
-    request = request_of(options, image);
-    layer = one_layer(options, read_model_info(request.model_folder).layers);
-    request.quantities = {FocusKey{layer}};
-    last = task.runner.run(request);
     const Verdict verdict = verdict_of(*last, picture.label);
     if (!is_shown(verdict, options.only)) continue;
     right += verdict == Verdict::right ? 1 : 0;
@@ -299,6 +303,7 @@ Figure draw_sheet(FigureTask& task) {
     figure.panels.emplace_back(sheet_panel(*last, image, layer, verdict, picture.label, view));
     files.push_back(picture.file);
   }
+  if (!last && failure) std::rethrow_exception(failure); // it is about the model or the options
   if (files.empty()) return {};
   figure.columns =
       options.columns > 0 ? options.columns : static_cast<int>(std::min<std::size_t>(6, files.size()));

@@ -1,6 +1,7 @@
 #include "app/commands/figure/many_inputs.h"
 
 #include <algorithm>
+#include <exception>
 #include <iostream>
 #include <map>
 #include <span>
@@ -225,6 +226,7 @@ BatchOutcome draw_many(const FigureOptions& options, const std::string& command)
   const std::vector<Item> items = items_of(options, command);
   const FigureKind& kind = figure_kind(options.kind);
   BatchOutcome outcome;
+  std::exception_ptr misuse; // the first one
   Runner runner;
   std::map<std::string, ordered_json> setups; // by kernels
   ProgressBar bar("figure " + options.kind);
@@ -244,15 +246,17 @@ BatchOutcome draw_many(const FigureOptions& options, const std::string& command)
         setups[item.options.kernels] = setup_of(ordered_json::parse(figure.provenance));
         ++outcome.written;
       }
-    } catch (const UsageError&) { // wrong for every input
-      throw;
     } catch (const std::bad_alloc&) {
       outcome.failures.push_back({output.string(), "not enough memory; use a smaller input"});
+    } catch (const UsageError& error) { // about this input, such as --query beyond a short text, or about all
+      if (!misuse) misuse = std::current_exception();
+      outcome.failures.push_back({output.string(), error.what()});
     } catch (const std::exception& error) {
       outcome.failures.push_back({output.string(), error.what()});
     }
     bar.show(++done, static_cast<std::int64_t>(items.size()));
   }
+  if (misuse && outcome.written + outcome.kept == 0) std::rethrow_exception(misuse);
   return outcome;
 }
 
