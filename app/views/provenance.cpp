@@ -100,7 +100,10 @@ std::vector<std::string> without_option(std::vector<std::string> words, std::str
 std::string program_version() { return version; }
 
 std::string without_output_path(const std::string& command_line) {
-  return command_text(without_option(without_option(command_words(command_line), "-o"), "--output"));
+  std::vector<std::string> words =
+      without_option(without_option(command_words(command_line), "-o"), "--output");
+  std::erase(words, "--json");
+  return command_text(words);
 }
 
 std::string provenance_json(const RunResult& run, const RunInput& input, const ExecutionOptions& execution,

@@ -25,7 +25,7 @@ std::vector<std::string> without_option(std::vector<std::string> words, std::str
 // The version of this program.
 std::string program_version();
 
-// Removes -o and --output with their file.
+// Removes -o and --output with their file, and --json: they do not change what is drawn.
 std::string without_output_path(const std::string& command_line);
 
 // {program, version, command, model {name, hash}, adapters [{name, hash}], schedule, input {kind, name,

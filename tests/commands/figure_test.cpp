@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -45,6 +46,21 @@ TEST_F(FigureCommand, OverlayAndThemeChangeThePictureAndNotTheNumbers) {
   const Outcome refused = hydrascope("figure " + arguments + " --overlay bright -o " + at("d.svg"));
   EXPECT_EQ(refused.status, 2);
   EXPECT_NE(refused.errors.find("use value or dimmed"), std::string::npos) << refused.errors;
+}
+
+TEST_F(FigureCommand, JsonIsNoPartOfTheFigure) {
+  const std::string arguments = "predictions --image " + picture;
+  const std::string figure = draw(arguments, "a.csv");
+  EXPECT_EQ(draw(arguments + " --json", "b.csv"), figure);
+  const json told = json::parse(hydrascope("reproduce --json " + at("b.csv")).output);
+  EXPECT_EQ(told["identical"], true);
+  // Figures of before named it in their command.
+  std::string older = figure;
+  const std::string command = "\"hydrascope figure ";
+  const auto found = older.find(command);
+  ASSERT_NE(found, std::string::npos);
+  std::ofstream(at("older.csv")) << older.insert(found + command.size(), "--json ");
+  EXPECT_EQ(json::parse(hydrascope("reproduce --json " + at("older.csv")).output)["differs"], json::array());
 }
 
 TEST_F(FigureCommand, SvgNamesModelLayerKernelAndPicture) {

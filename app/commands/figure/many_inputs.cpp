@@ -114,13 +114,11 @@ std::vector<Item> items_of(const FigureOptions& options, const std::string& comm
   if (!options.images.empty()) add_pictures(options, inputs);
   if (!options.texts.empty()) add_texts(options, inputs);
   if (!options.captures.empty()) add_captures(options, inputs);
-  std::vector<std::string> words = command_words(command);
+  std::vector<std::string> words = command_words(without_output_path(command));
   std::erase_if(words, [&](const std::string& word) {
     return std::ranges::find(options.captures, word) != options.captures.end();
   });
-  for (const char* const option : {"--images", "--texts", "-o", "--output"})
-    words = without_option(words, option);
-  std::erase(words, "--json");
+  for (const char* const option : {"--images", "--texts"}) words = without_option(words, option);
   const bool by_kernel = options.output.find("{kernel}") != std::string::npos;
   if (by_kernel && options.kernels.empty())
     throw UsageError("-o " + options.output, "there are no kernels to fill {kernel} with",
