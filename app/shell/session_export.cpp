@@ -5,7 +5,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
@@ -15,12 +18,53 @@
 #include "app/shell/export_folder.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/figures/figure.h"
 #include "engine/run/quantities/focus_map.h"
 
 namespace hydrascope::app {
 
 namespace {
+
+using nlohmann::ordered_json;
+
+// Calls use(name, value) for each value of a style.
+template <typename Style, typename Use>
+void visit_style(Style& style, const Use& use) {
+  use("width_mm", style.width_mm);
+  use("font_points", style.font_points);
+  use("dpi", style.dpi);
+  use("transparent", style.transparent);
+  use("dark", style.dark);
+}
+
+ordered_json style_json(const FigureStyle& style) {
+  ordered_json json;
+  visit_style(style, [&](const char* name, const auto& value) { json[name] = value; });
+  return json;
+}
+
+// Adds the look that a view was drawn with to its provenance, if it is not the usual one.
+std::string with_style(const std::string& provenance, const FigureStyle& style) {
+  const ordered_json own = style_json(style);
+  if (provenance.empty() || own == style_json({})) return provenance;
+  ordered_json json = ordered_json::parse(provenance);
+  json["style"] = own;
+  return text_of_json(json);
+}
+
+// The usual look where the provenance has none, as before it was stored.
+FigureStyle style_of(const std::string& provenance) {
+  FigureStyle style;
+  const ordered_json json = ordered_json::parse(provenance, nullptr, false);
+  const ordered_json own = json.is_object() ? json.value("style", ordered_json()) : ordered_json();
+  visit_style(style, [&]<typename Value>(const char* name, Value& value) {
+    if (!own.is_object() || !own.contains(name)) return;
+    const ordered_json& found = own[name];
+    if (std::is_same_v<Value, bool> ? found.is_boolean() : found.is_number()) value = found.get<Value>();
+  });
+  return style;
+}
 
 // Waits for the worker's deliveries.
 class Signal {
@@ -72,8 +116,9 @@ public:
   const std::string& error() const { return coordinator_.results(Side::a).error; }
 
   // What the panel shows once it has what it requests; nullopt: nothing. Results of other panels are dropped:
-  // a run for this one alone knows the target and the query, and its metadata name what this panel used.
-  std::optional<Figure> figure_of(Panel& panel) {
+  // a run for this one alone knows the target and the query, and its metadata name what this panel used, and
+  // the look that it will be drawn with.
+  std::optional<Figure> figure_of(Panel& panel, const FigureStyle& style) {
     coordinator_.drop_results();
     const std::optional<Document> followed = followed_document(editor_);
     const Document& document = followed ? *followed : editor_.document();
@@ -106,8 +151,10 @@ public:
     }
     std::optional<Figure> figure = panel.figure();
     if (!figure || figure->panels.empty()) return std::nullopt;
-    return with_session(std::move(*figure), panel.id(), editor_,
-                        coordinator_.results(edited_side(editor_.document().view)), *hashes_);
+    figure = with_session(std::move(*figure), panel.id(), editor_,
+                          coordinator_.results(edited_side(editor_.document().view)), *hashes_);
+    figure->provenance = with_style(figure->provenance, style);
+    return figure;
   }
 
 private:
@@ -131,7 +178,7 @@ std::vector<std::string> export_session(const std::filesystem::path& session_fil
   ExportFolder content = new_export(session.editor(), session.arrangement());
   for (const auto& panel : session.panels()) {
     if (!panel->exports() || !session.editor().panel_open(panel->id())) continue;
-    if (std::optional<Figure> figure = session.figure_of(*panel))
+    if (std::optional<Figure> figure = session.figure_of(*panel, style))
       content.panels.push_back({panel->id(), panel->title(), std::move(*figure)});
     else
       content.empty.push_back(panel->title());
@@ -143,13 +190,13 @@ std::vector<std::string> export_session(const std::filesystem::path& session_fil
   return content.empty;
 }
 
-void reproduce_view(const std::filesystem::path& figure, const std::filesystem::path& output,
-                    const FigureStyle& style) {
-  const std::string id = view_of(read_provenance(figure)).panel;
+void reproduce_view(const std::filesystem::path& figure, const std::filesystem::path& output) {
+  const std::string provenance = read_provenance(figure), id = view_of(provenance).panel;
+  const FigureStyle style = style_of(provenance);
   OffscreenSession session(figure);
   for (const auto& panel : session.panels()) {
     if (panel->id() != id) continue;
-    const auto drawn = session.figure_of(*panel);
+    const auto drawn = session.figure_of(*panel, style);
     if (!drawn)
       throw Error(figure.string(), session.error().empty() ? "its panel shows nothing" : session.error());
     return write_figure(*drawn, output, style);

@@ -15,9 +15,8 @@ namespace hydrascope::app {
 std::vector<std::string> export_session(const std::filesystem::path& session_file,
                                         const std::filesystem::path& folder, const FigureStyle& style = {});
 
-// Draws a figure that was exported from a window again, from the session in its own metadata. Throws Error as
-// above.
-void reproduce_view(const std::filesystem::path& figure, const std::filesystem::path& output,
-                    const FigureStyle& style = {});
+// Draws a figure that was exported from a window again, from the session and with the look in its own
+// metadata. Throws Error as above.
+void reproduce_view(const std::filesystem::path& figure, const std::filesystem::path& output);
 
 } // namespace hydrascope::app

@@ -152,10 +152,12 @@ TEST_F(Compatible, FiguresOfThePresentFormatAreThere) {
           (golden_folder / "models/bert").string() + " -o " + at("run.csv"));
   succeed("figure table --kernels elu,relu --limit 2 --data assets/sentences.txt --model " +
           (golden_folder / "models/bert").string() + " -o " + at("data.csv"));
-  succeed("figure --session " + (kept_folder / "figures/2026-11-27-view.csv").string() + " -o " +
-          at("panels"));
+  const std::string session =
+      "figure --session " + (kept_folder / "figures/2026-11-27-view.csv").string() + " -o ";
+  succeed(session + at("panels"));
+  succeed(session + at("dark") + " --theme dark");
   const std::set<Names> kept = kept_names("figures", ".csv", names_in_provenance);
-  for (const char* name : {"run.csv", "data.csv", "panels/focus.csv"})
+  for (const char* name : {"run.csv", "data.csv", "panels/focus.csv", "dark/focus.csv"})
     EXPECT_THAT(kept, Contains(names_in_provenance(at(name))))
         << name << ": figures' provenance has changed: add such a file to " << kept_folder / "figures"
         << ", and keep the others";

@@ -63,6 +63,24 @@ TEST_F(FigureCommand, JsonIsNoPartOfTheFigure) {
   EXPECT_EQ(json::parse(hydrascope("reproduce --json " + at("older.csv")).output)["differs"], json::array());
 }
 
+TEST_F(FigureCommand, AViewIsDrawnAgainWithItsLook) {
+  const fs::path view = source_folder() / "tests/golden/compatibility/figures/2026-11-27-view.csv";
+  const Outcome exported =
+      hydrascope("figure --session '" + view.string() + "' --theme dark --preset single -o " + at("panels"));
+  ASSERT_EQ(exported.status, 0) << exported.errors;
+  const Outcome outcome = hydrascope("reproduce " + at("panels/focus.svg") + " -o " + at("again.svg"));
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  const std::string svg = bytes_of(folder_ / "panels/focus.svg"), again = bytes_of(folder_ / "again.svg");
+  const auto part = [](const std::string& text, const std::string& from, const std::string& to) {
+    const auto start = text.find(from);
+    return start == std::string::npos ? "" : text.substr(start, text.find(to, start) - start);
+  };
+  EXPECT_EQ(part(again, "width=", " "), "width=\"85mm\"");
+  EXPECT_EQ(part(again, "<rect", "\n"), part(svg, "<rect", "\n")); // the ground
+  EXPECT_EQ(part(again, "&quot;style&quot;", "}"), part(svg, "&quot;style&quot;", "}"));
+  EXPECT_NE(part(again, "&quot;style&quot;", "}"), "");
+}
+
 TEST_F(FigureCommand, SvgNamesModelLayerKernelAndPicture) {
   const std::string svg = draw("focus --image " + picture + " --kernels softmax,hydra-cosine", "f.svg");
   for (const char* const text :
