@@ -108,6 +108,23 @@ TEST_F(FigureBatch, AnInputThatAnOptionDoesNotFitDoesNotStopTheOthers) {
   expect_error(texts + " --model minilm", 2, "no decoder"); // not one of them can be drawn
 }
 
+TEST_F(FigureBatch, AFigureOfAMapIsDrawnAgainFromItsFile) {
+  fs::copy_file(source_folder() / "assets/maps/elu.py", folder_ / "my.py");
+  std::ofstream(at("texts.txt")) << "a hedgehog\n";
+  const std::string map = "phi:" + at("my.py");
+  const Outcome outcome = hydrascope("figure weights --texts " + at("texts.txt") + " --kernels softmax," +
+                                     map + " -o '" + at("out/{kernel}.json") + "'");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  ASSERT_TRUE(fs::exists(folder_ / "out/softmax.json"));
+  fs::remove(folder_ / "out/softmax.json");
+  const fs::path file = fs::directory_iterator(folder_ / "out")->path();
+  EXPECT_TRUE(file.filename().string().starts_with("phi_map=my@")) << file;
+  const std::string command = json::parse(bytes_of(file))["provenance"]["command"];
+  EXPECT_NE(command.find("--kernels " + map), std::string::npos) << command;
+  const Outcome again = hydrascope("reproduce '" + file.string() + "' -o " + at("again.json"));
+  EXPECT_EQ(again.output, at("again.json") + ": identical\n") << again.errors;
+}
+
 TEST_F(FigureBatch, OneFileOfManyPicturesIsRowsOfMaps) {
   fs::remove(folder_ / "pictures/broken.png");
   const Outcome outcome = hydrascope("figure focus --images " + at("pictures") +

@@ -128,11 +128,8 @@ std::vector<Item> items_of(const FigureOptions& options, const std::string& comm
   for (std::size_t index = 0; index < inputs.size(); ++index) {
     Input& input = inputs[index];
     input.names.push_back({"{index}", fmt::format("{:04}", index + 1)});
-    std::vector<std::string> kernels{options.kernels};
-    if (by_kernel) {
-      kernels.clear();
-      for (const KernelSpec& kernel : parse_kernel_list(options.kernels)) kernels.push_back(kernel.text());
-    }
+    const std::vector<std::string> kernels =
+        by_kernel ? split_kernel_list(options.kernels) : std::vector<std::string>{options.kernels};
     for (const std::string& kernel : kernels) {
       Item item{input.options, ""};
       item.options.images.clear();
@@ -142,7 +139,7 @@ std::vector<Item> items_of(const FigureOptions& options, const std::string& comm
       std::vector<Named> names = input.names;
       std::vector<std::string> own = words;
       if (by_kernel) {
-        names.push_back({"{kernel}", name_of(parse_kernel_list(kernel).front())});
+        names.push_back({"{kernel}", name_of(parse_kernel_spec(kernel, "--kernels"))});
         own = without_option(own, "--kernels");
         own.insert(own.end(), {"--kernels", kernel});
       }

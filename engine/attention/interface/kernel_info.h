@@ -115,5 +115,8 @@ KernelSpec parse_kernel_spec(std::string_view text, std::string_view option = "-
 
 // The same for a comma-separated list of kernels; an item of the form key=value continues the item before it.
 std::vector<KernelSpec> parse_kernel_list(std::string_view text, std::string_view option = "--kernels");
+// Its kernels as they are written, each for parse_kernel_spec: another process reads `phi:FILE` again, but
+// does not know the text() of a map.
+std::vector<std::string> split_kernel_list(std::string_view text, std::string_view option = "--kernels");
 
 } // namespace hydrascope

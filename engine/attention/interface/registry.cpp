@@ -201,7 +201,7 @@ KernelSpec parse_kernel_spec(std::string_view text, std::string_view option) {
   return spec;
 }
 
-std::vector<KernelSpec> parse_kernel_list(std::string_view text, std::string_view option) {
+std::vector<std::string> split_kernel_list(std::string_view text, std::string_view option) {
   std::vector<std::string> items;
   for (const std::string_view part : split(text, ',')) {
     const std::string_view item = trimmed(part);
@@ -216,8 +216,13 @@ std::vector<KernelSpec> parse_kernel_list(std::string_view text, std::string_vie
       items.emplace_back(item);
     }
   }
+  return items;
+}
+
+std::vector<KernelSpec> parse_kernel_list(std::string_view text, std::string_view option) {
   std::vector<KernelSpec> specs;
-  for (const std::string& item : items) specs.push_back(parse_kernel_spec(item, option));
+  for (const std::string& item : split_kernel_list(text, option))
+    specs.push_back(parse_kernel_spec(item, option));
   return specs;
 }
 

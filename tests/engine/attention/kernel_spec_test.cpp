@@ -84,6 +84,8 @@ TEST(KernelList, AnItemWithAnEqualSignContinuesTheOneBefore) {
   EXPECT_THAT(texts(parse_kernel_list("softmax:heads=2,softmax:heads=4")),
               ElementsAre("softmax:heads=2", "softmax:heads=4"));
   EXPECT_THAT(texts(parse_kernel_list("softmax,heads=2")), ElementsAre("softmax:heads=2"));
+  EXPECT_THAT(split_kernel_list("softmax, hedgehog-window:w=64,shared=1,phi:my.py"),
+              ElementsAre("softmax", "hedgehog-window:w=64,shared=1", "phi:my.py")); // as written
   EXPECT_THROW(parse_kernel_list("heads=2,softmax"), UsageError);
   EXPECT_THROW(parse_kernel_list("softmax,,elu"), UsageError);
 }
