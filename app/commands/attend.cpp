@@ -11,6 +11,7 @@
 #include "engine/attention/interface/attend.h"
 #include "engine/attention/interface/parameters.h"
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/base/text.h"
 
 namespace hydrascope::app {
@@ -68,7 +69,7 @@ void run(AttendOptions options) {
       document["checked"] = checked_text(info);
       if (info.implied_weights) document["weights"] = implied_weights_text(info);
     }
-    fmt::print("{}\n", document.dump(2));
+    fmt::print("{}\n", text_of_json(document, 2));
     return;
   }
   fmt::print("{}: {}, {}, {:.3f} s\n", options.request.kernel.label(), path_text(report.path),

@@ -14,6 +14,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
 #include "app/views/timing_view.h"
+#include "engine/base/json_text.h"
 #include "engine/measure/kernel_support.h"
 #include "engine/measure/machine.h"
 #include "engine/measure/scaling.h"
@@ -217,7 +218,7 @@ void run(const KernelBenchOptions& options) {
     }
   }
   if (options.json) {
-    std::cout << entries.dump(2) << '\n';
+    std::cout << text_of_json(entries, 2) << '\n';
     return;
   }
   fmt::print("{} heads of {}, batch 1; {}\n", options.setting.heads, options.setting.head_width,
@@ -277,7 +278,7 @@ void print_json(const std::vector<CurvePoint>& points) {
     entries.push_back(entry_of(one.point, one.setting));
     if (one.point.skipped.empty()) entries.back()["peak_bytes"] = one.point.peak_bytes;
   }
-  std::cout << entries.dump(2) << '\n';
+  std::cout << text_of_json(entries, 2) << '\n';
 }
 
 void run_scaling(CurveOptions options) {

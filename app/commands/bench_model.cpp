@@ -11,6 +11,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
 #include "app/views/timing_view.h"
+#include "engine/base/json_text.h"
 #include "engine/measure/machine.h"
 #include "engine/measure/throughput.h"
 #include "engine/run/run.h"
@@ -103,7 +104,7 @@ void run(const ModelBenchOptions& options) {
   for (const ThroughputRow& row : rows)
     entries.push_back(entry_of(row, compared.at(row.batch), request.execution));
   if (options.json) {
-    std::cout << entries.dump(2) << '\n';
+    std::cout << text_of_json(entries, 2) << '\n';
     return;
   }
   const ThreadCount threads(request.execution.threads);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/measure/quantiles.h"
 
 namespace hydrascope::app {
@@ -53,7 +54,7 @@ ordered_json summary_json(std::vector<double> values) {
 
 void print_result(const ordered_json& result, const bool json) {
   if (json)
-    std::cout << result.dump(2) << '\n';
+    std::cout << text_of_json(result, 2) << '\n';
   else
     print_summaries(result);
 }

@@ -18,6 +18,7 @@
 #include "app/ui/picture_clipboard.h"
 #include "app/ui/theme.h"
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 #include "engine/base/process.h"
 #include "engine/base/program.h"
@@ -194,7 +195,7 @@ void run_doctor(bool json) {
       list.push_back({{"name", check.name}, {"found", check.found}, {"state", state_of(check)}});
       if (!check.remedy.empty()) list.back()["remedy"] = check.remedy;
     }
-    fmt::print("{}\n", list.dump(1));
+    fmt::print("{}\n", text_of_json(list, 1));
   } else {
     std::vector<std::vector<std::string>> rows;
     for (const Check& check : checks) {

@@ -9,6 +9,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
+#include "engine/base/json_text.h"
 #include "engine/models/hub/hub.h"
 
 namespace hydrascope::app {
@@ -65,7 +66,7 @@ void run(const FetchOptions& options) {
     model = fetch_model(options.repository, options.revision, hub_settings(), observe);
   }
   if (options.json) {
-    fmt::print("{}\n", to_json(model).dump(2));
+    fmt::print("{}\n", text_of_json(to_json(model), 2));
   } else {
     print(model);
   }

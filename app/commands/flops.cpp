@@ -11,6 +11,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/measure/flops.h"
 
 namespace hydrascope::app {
@@ -193,7 +194,7 @@ void run(const FlopsOptions& options, bool scheduled) {
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const FlopsRow& row : rows) list.push_back(to_json(architecture, row));
-  fmt::print("{}\n", list.dump(2));
+  fmt::print("{}\n", text_of_json(list, 2));
 }
 
 } // namespace

@@ -12,6 +12,7 @@
 #include "app/commands/output.h"
 #include "engine/attention/interface/kernel_info.h"
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/run/devices.h"
 
 namespace hydrascope::app {
@@ -160,7 +161,7 @@ void run(const KernelsOptions& options) {
       }
       list.push_back(std::move(entry));
     }
-    fmt::print("{}\n", list.dump(2));
+    fmt::print("{}\n", text_of_json(list, 2));
     return;
   }
   std::vector<std::vector<std::string>> rows{{"name", "family", "complexity", "d′", "normalised",

@@ -11,6 +11,7 @@
 #include "app/commands/output.h"
 #include "app/document/training_form.h"
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/training/distributed/process_group.h"
 
 namespace hydrascope::app {
@@ -169,7 +170,7 @@ void run(const KlOptions& options) {
   }
   ordered_json list = ordered_json::array();
   for (const KernelMeasure& measure : outcome.measures) list.push_back(measure_json(measure, outcome));
-  fmt::print("{}\n", list.dump(2));
+  fmt::print("{}\n", text_of_json(list, 2));
 }
 
 } // namespace

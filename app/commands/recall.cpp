@@ -15,6 +15,7 @@
 #include "app/views/training_view.h"
 #include "engine/base/error.h"
 #include "engine/base/json_depth.h"
+#include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 #include "engine/base/safetensors.h"
 #include "engine/base/version.h"
@@ -135,7 +136,7 @@ ordered_json recall_kernels(RecallRequest request, const std::vector<KernelSpec>
     if (!files.curve.empty()) write_curve(curve_file(files, kernel), outcome.training);
     list.push_back(recall_json(kernel, outcome));
     if (files.results.empty()) continue;
-    write_file_atomically(files.results, with_later(list, earlier).dump(2) + "\n");
+    write_file_atomically(files.results, text_of_json(with_later(list, earlier), 2) + "\n");
     std::filesystem::remove(checkpoint, stays);
   }
   return list;
@@ -195,7 +196,7 @@ void run(const RecallOptions& options) {
   const auto kernels = parse_kernel_list(options.kernels, "--kernel");
   const auto list = recall_kernels(request_from(options), kernels, options.files);
   if (options.json)
-    fmt::print("{}\n", list.dump(2));
+    fmt::print("{}\n", text_of_json(list, 2));
   else
     print_results(list);
 }

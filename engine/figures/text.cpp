@@ -124,24 +124,6 @@ std::string code_point_name(std::string_view character) {
   return fmt::format("U+{:04X}", static_cast<std::uint32_t>(code));
 }
 
-// cairo draws nothing of a text with a stray byte: each becomes a middle dot.
-std::string valid_utf8(std::string_view text) {
-  std::string valid;
-  for (std::size_t position = 0; position < text.size();) {
-    const auto length = character_length(text, position);
-    const auto piece = text.substr(position, length);
-    const auto lead = static_cast<unsigned char>(piece[0]);
-    const bool continued = std::all_of(piece.begin() + 1, piece.end(), [](char byte) {
-      return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
-    });
-    const bool whole =
-        (lead < 0x80 && lead >= 0x20) || (lead >= 0xc2 && lead < 0xf5 && length > 1 && continued);
-    valid += whole ? std::string(piece) : lead == '\t' ? " " : "\u00b7";
-    position += whole ? length : 1;
-  }
-  return valid;
-}
-
 void break_word(std::string_view word, const TextStyle& style, double width,
                 std::vector<std::string>& lines) {
   for (std::size_t position = 0; position < word.size();) {
@@ -177,6 +159,20 @@ void wrap_paragraph(std::string_view text, const TextStyle& style, double width,
 }
 
 } // namespace
+
+std::string valid_utf8(std::string_view text) {
+  std::string valid;
+  while (!text.empty()) {
+    utf8proc_int32_t code = 0;
+    const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                         static_cast<utf8proc_ssize_t>(text.size()), &code);
+    const std::string_view piece = text.substr(0, length > 0 ? static_cast<std::size_t>(length) : 1);
+    const bool shown = length > 0 && code >= 0x20;
+    valid += shown ? std::string(piece) : piece == "\t" ? " " : "\u00b7";
+    text.remove_prefix(piece.size());
+  }
+  return valid;
+}
 
 std::vector<FontFile> find_fallback_fonts() {
   std::vector<FontFile> fonts;

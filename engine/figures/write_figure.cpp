@@ -9,6 +9,7 @@
 #include "engine/figures/layout.h"
 #include "engine/figures/numbers.h"
 #include "engine/figures/page.h"
+#include "engine/figures/text.h"
 
 namespace hydrascope {
 namespace {
@@ -37,11 +38,12 @@ std::string picture_bytes(const Figure& figure, const std::string& ending, const
   const Layout layout = lay_out(figure, style);
   const std::optional<Colour> ground = style.transparent ? std::nullopt : std::optional(layout.ink.ground);
   const auto draw = [&](Canvas& canvas) { draw_figure(canvas, figure, layout, [&] { poll(stop); }); };
+  const std::string title = valid_utf8(figure.title);
   if (ending == ".pdf") {
-    return pdf_bytes(layout.page, ground, figure.title, figure.provenance, draw);
+    return pdf_bytes(layout.page, ground, title, figure.provenance, draw);
   }
   if (ending == ".svg") {
-    return svg_bytes(layout.page, ground, figure.title, figure.subtitle, figure.provenance, draw);
+    return svg_bytes(layout.page, ground, title, valid_utf8(figure.subtitle), figure.provenance, draw);
   }
   return with_png_metadata(png_bytes(layout.page, style.dpi, ground, draw), style.dpi, "hydrascope",
                            figure.provenance);

@@ -81,6 +81,15 @@ TEST_F(FigureCommand, AViewIsDrawnAgainWithItsLook) {
   EXPECT_NE(part(again, "&quot;style&quot;", "}"), "");
 }
 
+TEST_F(FigureCommand, AFileNameNeedNotBeUtf8) {
+  fs::copy_file(picture, folder_ / "caf\xe9.png");
+  const std::string arguments = "predictions --image '" + at("caf\xe9.png") + "'";
+  EXPECT_TRUE(draw(arguments, "f.pdf").starts_with("%PDF-"));
+  const std::string svg = draw(arguments, "f.svg");
+  EXPECT_NE(svg.find("caf·.png"), std::string::npos);
+  EXPECT_EQ(svg.find('\xe9'), std::string::npos);
+}
+
 TEST_F(FigureCommand, SvgNamesModelLayerKernelAndPicture) {
   const std::string svg = draw("focus --image " + picture + " --kernels softmax,hydra-cosine", "f.svg");
   for (const char* const text :

@@ -51,6 +51,12 @@ TEST_F(KlCommand, TellsEveryKernelsDistanceFromSoftmax) {
   EXPECT_NEAR(layers, elu["kl"].get<double>(), 1e-9);
 }
 
+TEST_F(KlCommand, DataWhoseNameIsNotUtf8IsNamedWithAReplacement) {
+  fs::copy_file(sentences, folder_ / "caf\xe9.txt");
+  const json list = answer("kl --limit 1 --kernels elu --data '" + at("caf\xe9.txt") + "'");
+  EXPECT_EQ(entry(list, "elu").at("data"), at("caf\xef\xbf\xbd.txt"));
+}
+
 TEST_F(KlCommand, TrainedMapsApplyByThemselves) {
   const std::string arguments = "kl --limit 20 --kernels hedgehog,hedgehog-untrained --data " + sentences;
   const json trained = answer(arguments), plain = answer(arguments + " --no-adapter");

@@ -213,6 +213,18 @@ TEST_F(FigureFile, SvgHoldsTextAsTextAndItsProvenance) {
   EXPECT_NE(svg.find("image-rendering:pixelated"), std::string::npos);
 }
 
+TEST_F(FigureFile, NamesThatAreNotUtf8AreShownWithDots) {
+  Figure figure = heat_map_figure();
+  figure.title = "caf\xe9.png";
+  figure.subtitle = "a surrogate \xed\xa0\x80, and é";
+  EXPECT_TRUE(written(figure, "x.pdf").starts_with("%PDF-"));
+  const std::string svg = written(figure, "x.svg");
+  EXPECT_NE(svg.find("<title>caf·.png</title>"), std::string::npos);
+  EXPECT_NE(svg.find("<desc>a surrogate ···, and é</desc>"), std::string::npos);
+  EXPECT_EQ(svg.find("\xe9."), std::string::npos);
+  EXPECT_EQ(svg.find("\xed\xa0"), std::string::npos);
+}
+
 TEST_F(FigureFile, CsvHoldsTheNumbersExactly) {
   std::istringstream csv(written(heat_map_figure(), "x.csv"));
   std::string line;

@@ -27,6 +27,15 @@ TEST(TextRuns, LettersThatSomeFontHasAreKept) {
   EXPECT_TRUE(han == "語" || han == "U+8A9E") << han;
 }
 
+TEST(ValidUtf8, KeepsCharactersAndMarksBytesThatAreNone) {
+  EXPECT_EQ(valid_utf8("plain – κόσμος 語 \U0001F994"), "plain – κόσμος 語 \U0001F994");
+  EXPECT_EQ(valid_utf8("caf\xe9.png"), "caf·.png");
+  EXPECT_EQ(valid_utf8("cut \xe8\xaa"), "cut ··");
+  EXPECT_EQ(valid_utf8("\xed\xa0\x80 \xc0\xaf \xf4\x90\x80\x80"),
+            "··· ·· ····"); // surrogate, overlong, too large
+  EXPECT_EQ(valid_utf8("a\tb\x01"), "a b·");
+}
+
 TEST(FallbackFonts, AreFilesAndComeOnce) {
   const auto& fonts = fallback_fonts();
   for (std::size_t i = 0; i < fonts.size(); ++i) {
