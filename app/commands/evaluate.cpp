@@ -72,6 +72,7 @@ void run_perplexity(EvaluateOptions& options) {
     outcome = measure_perplexity(
         request, [&](const std::int64_t done, const std::int64_t total) { bar.show(done, total); });
   }
+  print_notes(outcome.notes);
   print_perplexity(outcome, options.common.json);
 }
 
@@ -116,6 +117,7 @@ void run_answers(EvaluateOptions& options) {
     outcome = measure_answers(
         request, [&](const std::int64_t done, const std::int64_t total) { bar.show(done, total); });
   }
+  print_notes(outcome.notes);
   print_answers(outcome, options.common.json);
 }
 

@@ -75,7 +75,7 @@ void run(GenerateOptions& options) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   });
-  for (const std::string& note : outcome.notes) fmt::print(stderr, "note: {}\n", note);
+  print_notes(outcome.notes);
   if (json)
     fmt::print("{}\n", text_of_json(outcome_json(outcome), 2));
   else
@@ -90,6 +90,7 @@ struct BenchOptions {
 
 ordered_json speed_json(const GenerationSpeed& speed) {
   return {{"schedule", speed.schedule},
+          {"untrained", speed.untrained},
           {"context", speed.context},
           {"prefill_tokens_per_second", speed.prefill_tokens_per_second},
           {"decode_ms", speed.decode_ms},
@@ -129,7 +130,7 @@ void bench(BenchOptions& options) {
                                                  "range", "state", "weights read", "share of bandwidth",
                                                  "… with state"}};
   for (const GenerationSpeed& speed : outcome.speeds)
-    rows.push_back({speed.schedule, std::to_string(speed.context),
+    rows.push_back({speed.schedule + (speed.untrained ? " (untrained)" : ""), std::to_string(speed.context),
                     fmt::format("{:.0f}", speed.prefill_tokens_per_second),
                     fmt::format("{:.2f}", speed.decode_ms),
                     fmt::format("{:.2f}–{:.2f}", speed.decode_ms_least, speed.decode_ms_most),

@@ -68,7 +68,7 @@ TeacherForcedOutcome measure_with_progress(const TeacherForcedRequest& request, 
   } else {
     outcome = measure_teacher_forced(request);
   }
-  for (const std::string& note : outcome.notes) fmt::print(stderr, "note: {}\n", note);
+  print_notes(outcome.notes);
   return outcome;
 }
 

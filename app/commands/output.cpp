@@ -44,6 +44,10 @@ nlohmann::ordered_json number_or_null(std::optional<double> value) {
   return value && std::isfinite(*value) ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
+}
+
 std::string progress_text(std::int64_t done, std::int64_t total) {
   constexpr std::int64_t width = 20;
   const auto filled = static_cast<std::size_t>(total > 0 ? done * width / total : 0);

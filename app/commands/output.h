@@ -21,6 +21,9 @@ std::string decimal(double value);
 // A number; null if there is none or it is not finite.
 nlohmann::ordered_json number_or_null(std::optional<double> value);
 
+// On standard error, each on a line.
+void print_notes(const std::vector<std::string>& notes);
+
 // "[####................] 40/200".
 std::string progress_text(std::int64_t done, std::int64_t total);
 

@@ -56,6 +56,7 @@ std::int64_t weight_bytes(const Model& model, const Schedule& schedule) {
 struct Times {
   std::vector<double> prefill, decode; // seconds
   std::int64_t state_bytes = 0, weight_bytes = 0;
+  bool untrained = false;
 };
 
 void run_round(const AppliedModel& model, const Schedule& schedule, const Placement& placement,
@@ -108,7 +109,10 @@ GenerationSpeedOutcome measure_generation_speed(
                 round < 0 ? 2 : request.tokens, stop, round < 0 ? warm_up : times[i]);
       outcome.device = model.device;
       outcome.dtype = model.dtype;
-      if (round < 0) times[i].weight_bytes = weight_bytes(*model.model, schedule);
+      if (round < 0) {
+        times[i].weight_bytes = weight_bytes(*model.model, schedule);
+        times[i].untrained = !untrained_note(model, schedule).empty();
+      }
       if (progress) progress(++done, total);
     }
     // The memory of a shared machine changes its speed within minutes, so it is measured after each round.
@@ -119,6 +123,7 @@ GenerationSpeedOutcome measure_generation_speed(
   for (std::size_t i = 0; i < cases; ++i) {
     GenerationSpeed speed;
     speed.schedule = schedules[i / request.contexts.size()].summary();
+    speed.untrained = times[i].untrained;
     speed.context = request.contexts[i % request.contexts.size()];
     speed.prefill_tokens_per_second =
         static_cast<double>(speed.context) / repeated_time(times[i].prefill).median;

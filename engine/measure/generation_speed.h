@@ -29,6 +29,7 @@ struct GenerationSpeedRequest {
 // Medians over the rounds.
 struct GenerationSpeed {
   std::string schedule;
+  bool untrained = false; // a replaced kernel in some layer for which no adapter was trained
   std::int64_t context = 0;
   double prefill_tokens_per_second = 0;
   double decode_ms = 0;                           // of a token: the median of a round's tokens

@@ -297,6 +297,25 @@ std::vector<LayerKernel> layer_kernels(const Model& model, const std::vector<Ker
   return kernels;
 }
 
+bool is_untrained(const AppliedModel& model, const int layer, const LayerKernel& kernel) {
+  return !kernel.kernel->info().exact_softmax && !kernel.own_parameters &&
+         model.trained(layer, kernel.kernel->spec()) == nullptr;
+}
+
+std::string untrained_note(const AppliedModel& model, const Schedule& schedule) {
+  std::vector<std::string> kernels;
+  std::size_t count = 0;
+  for (int layer = 0; const LayerKernel& kernel : layer_kernels(*model.model, schedule.layers)) {
+    if (!is_untrained(model, layer++, kernel)) continue;
+    ++count;
+    std::string name = kernel.kernel->spec().label();
+    if (std::ranges::find(kernels, name) == kernels.end()) kernels.push_back(std::move(name));
+  }
+  if (count == 0) return {};
+  return fmt::format("untrained: no adapter for {} in {} of {} layers", fmt::join(kernels, ", "), count,
+                     schedule.layers.size());
+}
+
 std::optional<CachedHidden> PrefixCache::find(const std::string& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return std::nullopt;

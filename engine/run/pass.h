@@ -35,6 +35,12 @@ LayerKernel layer_kernel(const Model& model, int layer, const KernelSpec& spec);
 // The same for layers 0 … specs.size() − 1.
 std::vector<LayerKernel> layer_kernels(const Model& model, const std::vector<KernelSpec>& specs);
 
+// Whether the layer runs on the model's own weights, though not by softmax, and no adapter was trained for
+// that.
+bool is_untrained(const AppliedModel& model, int layer, const LayerKernel& kernel);
+// What a result says of such layers of a schedule, "untrained: …"; empty if there is none.
+std::string untrained_note(const AppliedModel& model, const Schedule& schedule);
+
 // A hidden state and how the block that computed it ran.
 struct CachedHidden {
   at::Tensor hidden; // (B,N,D), never written to

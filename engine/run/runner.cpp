@@ -77,7 +77,7 @@ std::vector<LayerRun> layer_runs(const Pass& pass, const std::vector<PassBlock>&
     run.cached = !blocks[i].ran;
     run.differentiable = blocks[i].ran && static_cast<int>(i) >= pass.first_gradient_layer;
     run.zero_denominators = blocks[i].zero_denominators;
-    run.untrained = !info.exact_softmax && !trained && !layer.own_parameters;
+    run.untrained = is_untrained(pass.model, static_cast<int>(i), layer);
     // Sums over tokens grow with their number; a normalised kernel does not depend on the resolution.
     run.other_resolution =
         image && trained && !info.normalised && trained->tokens > 0 && trained->tokens != pass.input.tokens;

@@ -54,6 +54,30 @@ TEST_F(DecoderTraining, FromMapsToALoRAThatIsMeasured) {
   EXPECT_EQ(kl.at(0).at("length"), 32);
 }
 
+// Where no adapter fits the schedule, every result says so, as text and as JSON.
+TEST_F(DecoderTraining, WithoutAnAdapterTheResultIsUntrained) {
+  const std::string note = "untrained: no adapter for elu in 3 of 3 layers", elu = " --kernel elu";
+  const std::string table = " --data " + at("answers.tsv") + " --answer-column 2 --tokens 4 --limit 1";
+  for (const std::string& command :
+       {"generate " + model_ + "--text 'the token' --tokens 2",
+        "evaluate --perplexity " + model_ + "--window 32 --tokens 64 --data " + at("text.txt"),
+        "evaluate --rouge " + model_ + table}) {
+    EXPECT_EQ(answer(command + elu).at("notes"), json::array({note})) << command;
+    EXPECT_EQ(answer(command).at("notes"), json::array()) << command;
+    const Outcome told = hydrascope(command + elu);
+    EXPECT_EQ(told.status, 0) << told.errors;
+    EXPECT_NE(told.errors.find("note: " + note), std::string::npos) << command << "\n" << told.errors;
+  }
+  const std::string bench =
+      "bench generate " + model_ + "--kernels softmax,elu --context 8 --tokens 2 --rounds 1";
+  const json speeds = answer(bench);
+  EXPECT_EQ(speeds.at(0).at("untrained"), false);
+  EXPECT_EQ(speeds.at(1).at("untrained"), true);
+  const std::string text = hydrascope(bench).output;
+  EXPECT_NE(text.find("elu (untrained)"), std::string::npos) << text;
+  EXPECT_EQ(text.find("softmax (untrained)"), std::string::npos) << text;
+}
+
 TEST_F(DecoderTraining, AnswersAreLearntAndScored) {
   const std::string table =
       "--data " + at("answers.tsv") + " --answer-column 2 --template 'Name it:\\n{}\\n:' ";

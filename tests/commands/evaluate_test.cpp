@@ -71,6 +71,18 @@ TEST_F(EvaluateCommand, TextsInJson) {
   EXPECT_EQ(table.find("top-5"), std::string::npos) << table; // of three classes
 }
 
+TEST_F(EvaluateCommand, WithoutAnAdapterTheResultIsUntrained) {
+  write("table.tsv", "a word\tno\na cat\tyes\n");
+  const std::string arguments =
+      "--model '" + bert + "' --no-adapter --data " + at("table.tsv") + " --kernel ";
+  const json all = answer(arguments + "elu");
+  ASSERT_EQ(all.at("notes").size(), 1U);
+  EXPECT_EQ(all["notes"][0].get<std::string>().find("untrained: no adapter for elu in "), 0U) << all["notes"];
+  EXPECT_EQ(answer(arguments + "softmax").at("notes"), json::array());
+  const Outcome told = hydrascope("evaluate " + arguments + "elu");
+  EXPECT_NE(told.errors.find("note: untrained"), std::string::npos) << told.errors;
+}
+
 // Transformers' logits of this picture under the adapter (tests/golden/adapters/expected): red 4.93, green
 // 4.00, blue −4.64. It lies in all three folders.
 TEST_F(EvaluateCommand, OnePictureInEveryClassIsRightOnce) {

@@ -53,6 +53,8 @@ Evaluation::Evaluation(const Placement& placement, const EvaluateRequest& reques
       counts_(prepared_.classes.size()) {
   if (prepared_.classes.empty())
     throw UsageError("--model", "has no classifier", "apply an adapter that brings one with --adapter");
+  std::string untrained = untrained_note({prepared_.model, prepared_.adapters, {}, {}}, prepared_.schedule);
+  if (!untrained.empty()) note(std::move(untrained));
 }
 
 std::vector<std::int64_t> Evaluation::classes_of(const std::vector<std::string>& names,
