@@ -16,8 +16,8 @@ FEW_TOKENS = ("few-tokens", "few-tokens-again")
 
 def few_tokens(name):
     """Milliseconds of each run with one and with two threads, by kernel and tokens; the runs took turns."""
-    runs = {threads: [{(one["kernel"], one["N"]): one["median_ms"] for one in raw(f"{name}-{threads}-{run}")}
-                      for run in (1, 2, 3)] for threads in (1, 2)}
+    runs = {threads: [{(one["kernel"], one["N"]): one["median_ms"] for one in raw(f"{name}-{threads}-{run}")
+                       if one["dtype"] == "float32"} for run in (1, 2, 3)] for threads in (1, 2)}
     return {case: [[run[case] for run in runs[threads]] for threads in (1, 2)] for case in runs[1][0]}
 
 

@@ -14,6 +14,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
 #include "app/views/timing_view.h"
+#include "engine/attention/simd/processor.h"
 #include "engine/base/json_text.h"
 #include "engine/measure/kernel_support.h"
 #include "engine/measure/machine.h"
@@ -96,8 +97,8 @@ ScalingLimits limits_of(double point_seconds) {
 // ---- kernels ----
 
 struct KernelBenchOptions {
-  std::string kernels; // empty: all
-  std::vector<std::string> dtypes = {"float32"};
+  std::string kernels;             // empty: all
+  std::vector<std::string> dtypes; // empty: usual_dtypes()
   std::vector<std::int64_t> tokens;
   ScalingSetting setting{.heads = 12, .head_width = 64};
   double point_seconds = 0.4;
@@ -118,10 +119,19 @@ std::vector<std::int64_t> default_lengths(const KernelSpec& kernel) {
   return lengths;
 }
 
+// float32 and, where the processor has products of such numbers, bfloat16.
+std::vector<std::string> usual_dtypes(const std::string& device) {
+  if (device == "cpu" && cpu::has_bfloat16_products(cpu::best_processor(true)))
+    return {"float32", "bfloat16"};
+  return {"float32"};
+}
+
 std::vector<BenchCase> cases_of(const KernelBenchOptions& options) {
   const std::vector<KernelSpec> kernels = kernels_or_all(options.kernels);
   std::vector<BenchCase> cases;
-  for (const std::string& dtype : distinct(options.dtypes))
+  const std::vector<std::string> dtypes =
+      options.dtypes.empty() ? usual_dtypes(options.setting.device) : distinct(options.dtypes);
+  for (const std::string& dtype : dtypes)
     for (const KernelSpec& kernel : kernels)
       cases.push_back({kernel, dtype,
                        ordered_lengths(options.tokens.empty() ? default_lengths(kernel) : options.tokens)});
@@ -357,10 +367,12 @@ void add_bench_kernels(CLI::App& bench) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   add_head_options(*command, options->setting);
-  command->add_option("--dtype", options->dtypes, "of float32, bfloat16 and, on a GPU, float16")
+  command
+      ->add_option("--dtype", options->dtypes,
+                   "of float32, bfloat16 and, on a GPU, float16 (default: float32, and bfloat16 where the "
+                   "processor has products of it)")
       ->delimiter(',')
-      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}));
   add_run_options(*command, options->setting, options->point_seconds, options->json);
   command->callback([options] { run(*options); });
 }

@@ -72,6 +72,20 @@ TEST_F(BenchCommand, KernelsStandBesideTheMachinesLimits) {
   for (const auto& [dtype, rates] : limits) EXPECT_EQ(rates.size(), 1U) << dtype << ": measured once";
 }
 
+TEST_F(BenchCommand, BothTypesAreMeasuredWhereTheProcessorHasThem) {
+  std::string processor;
+  for (const json& check : json::parse(hydrascope("doctor --json").output))
+    if (check.at("name") == "processor") processor = check.at("found").get<std::string>();
+  std::vector<std::string> expected = {"float32"};
+  for (const char* const loops : {", avx512bf16 loops", ", amx loops"})
+    if (processor.ends_with(loops)) expected.emplace_back("bfloat16");
+  const json entries = json::parse(
+      hydrascope("bench kernels --kernels elu -N 64 --heads 2 --head-width 16 --seconds 0.01 --json").output);
+  std::vector<std::string> dtypes;
+  for (const json& entry : entries) dtypes.push_back(entry.at("dtype").get<std::string>());
+  EXPECT_EQ(dtypes, expected) << processor;
+}
+
 TEST_F(BenchCommand, AGpuIsMeasuredOrSaidToBeMissing) {
   const Outcome outcome = hydrascope(
       "bench kernels --device cuda --kernels hydra-cosine --tokens 64 --dtype float16 --seconds 0.01 --json");

@@ -300,7 +300,8 @@ const std::vector<Case>& cases() {
         {"recall", "--preset small --kernel softmax,elu --sequences 32,16,16 --epochs 1 --json -o FILE.json",
          2e-3},
         {"bench kernels",
-         "--kernels elu,hydra-cosine --tokens 16 --heads 2 --head-width 8 --seconds 0.001 --json"},
+         "--kernels elu,hydra-cosine --tokens 16 --heads 2 --head-width 8 --dtype float32 --seconds 0.001 "
+         "--json"},
         {"bench scaling",
          "--kernels elu,softmax --tokens 16,32 --heads 2 --head-width 8 --seconds 0.001 --json"},
         {"bench heads", "--kernels linear-cosine --tokens 16 --width 8 --seconds 0.001 --json"},

@@ -217,6 +217,11 @@ TEST_F(FigureNumbers, NumbersOfFilesAreDrawnAsTheyStand) {
                                             R"("share_of_flops":0.0625}])");
   EXPECT_EQ(roofline["x"], json({2.0})); // flops per byte
   EXPECT_EQ(roofline["y"], json({2.0})); // Gflop/s
+  const std::string limits = R"(,"bytes_per_second":1e9,"share_of_bandwidth":0.125,"share_of_flops":0.0625})";
+  const json types =
+      line_of("roofline", R"([{"kernel":"elu","dtype":"float32","flops_per_second":2e9)" + limits +
+                              R"(,{"kernel":"elu","dtype":"bfloat16","flops_per_second":8e9)" + limits + "]");
+  EXPECT_EQ(types["y"], json({2.0})) << "each type has another limit";
 }
 
 using Matrix = std::vector<std::vector<double>>;

@@ -2,6 +2,7 @@
 // the files that other commands wrote. recall without a file trains the models.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -162,10 +163,18 @@ Figure draw_roofline(FigureTask& task) {
   std::vector<RooflineLine> lines;
   MachineLimits limits;
   std::string device;
+  std::optional<std::string> dtype; // of the first entry: another has another limit
+  bool others = false;
   for (const auto& file : files) {
     for (const json& record :
          read_records(file, {"flops_per_second", "bytes_per_second", "share_of_bandwidth", "share_of_flops"},
                       "name what `hydrascope bench kernels --json` printed")) {
+      const std::string of_record = record.value("dtype", "");
+      if (!dtype) dtype = of_record;
+      if (of_record != *dtype) {
+        others = true;
+        continue;
+      }
       const double flops = record["flops_per_second"], bytes = record["bytes_per_second"];
       const double of_bandwidth = record["share_of_bandwidth"], of_flops = record["share_of_flops"];
       if (!(flops > 0) || !(bytes > 0)) continue;
@@ -180,6 +189,7 @@ Figure draw_roofline(FigureTask& task) {
   }
   if (lines.empty() || !(limits.bandwidth > 0) || !(limits.matrix_rate > 0))
     throw Error(files.front().string(), "no entry has a share of the machine's limits", "measure again");
+  if (others) task.notes.push_back("only the entries of " + *dtype + " are drawn, the type of the first one");
   Figure figure = plot_of(task, "Roofline" + (device.empty() ? "" : " · " + device),
                           roofline_panel(limits, lines), files);
   figure.subtitle = "Dashed: the bandwidth and the matrix rate measured in the same run; beside each point N";
