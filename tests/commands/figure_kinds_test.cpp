@@ -349,6 +349,19 @@ TEST_F(GoldenFigures, RolloutMultipliesTransformersWeights) {
   expect_near(drawn("rollout" + input())["panels"][0]["values"], product[0], "class token's row");
 }
 
+TEST_F(GoldenFigures, RolloutDropsWhatRunDrops) {
+  const json figure = drawn("rollout --discard 0.5" + input());
+  const std::string file = at("run.safetensors");
+  ASSERT_EQ(hydrascope("run --tensors rollout --discard 0.5 --output " + file + input()).status, 0);
+  const auto rollout = tensor(bytes_of(file), "rollout");
+  const json &panel = figure["panels"][0], &values = panel["values"];
+  ASSERT_EQ(values.size(), tokens);
+  for (std::size_t key = 0; key < tokens; ++key) EXPECT_EQ(values[key].get<float>(), rollout[key]) << key;
+  EXPECT_NE(values, drawn("rollout" + input())["panels"][0]["values"]);
+  EXPECT_NE(panel["title"].get<std::string>().find("lowest 50 % of weights dropped"), std::string::npos);
+  expect_error("figure rollout --discard 1" + input() + "-o " + at("f.svg"), 2, "--discard 1");
+}
+
 TEST_F(GoldenFigures, EntropyAndDivergenceFollowFromTheWeights) {
   const json entropies = drawn("entropy" + input())["panels"][0]["values"],
              divergences = drawn("kl --kernels elu" + input())["panels"][0]["values"];

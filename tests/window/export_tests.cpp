@@ -186,6 +186,19 @@ void commands_lead_to_views(ImGuiTestContext* context) {
   IM_CHECK(document() == before);
   settle(context);
 
+  // Weights are dropped as the command says, whatever the window dropped before.
+  const std::string rollout = "hydrascope figure rollout --text 'a hedgehog'";
+  const fs::path dropping = figure_of_command("dropping.svg", rollout + " --discard 0.25"),
+                 whole = figure_of_command("whole.svg", rollout);
+  for (const auto& [file, dropped] : {std::pair{dropping, 0.25}, std::pair{whole, 0.0}}) {
+    IM_CHECK(open_path(editor(), file));
+    context->Yield(2);
+    IM_CHECK_STR_EQ(last_error().c_str(), "");
+    IM_CHECK(document().view.maps.contains(MapKind::rollout));
+    IM_CHECK_EQ(document().view.discard, dropped);
+  }
+  settle(context);
+
   // A picture, too, is a view first; its input is found beside it.
   fs::copy_file(example_pictures().front(), scratch_file("beside.png"), fs::copy_options::overwrite_existing);
   IM_CHECK(open_path(editor(), figure_of_command("map.png",

@@ -209,13 +209,16 @@ Figure draw_rollout(FigureTask& task) {
     run.request.default_query = false;
     run.request.query = 0;
   }
-  const RolloutKey key = rollout_key(head, 0);
+  const double discard = task.options.discard;
+  const RolloutKey key = rollout_key(head, discard);
   run.request.quantities = {key};
   const auto result = task.runner.run(run.request);
   const RolloutResult& rollout = *result->quantities.find(key);
+  std::string title = "rollout · " + head.text();
+  if (discard > 0) title += fmt::format(", lowest {:.0f} % of weights dropped", 100 * discard);
   Figure figure = map_figure(task.options, run.request, *result, MapKind::rollout,
                              rollout_map(*result, rollout, query_of(run.request, *result), {}),
-                             with_flags("rollout · " + head.text(), rollout_flags(rollout)), std::nullopt);
+                             with_flags(title, rollout_flags(rollout)), std::nullopt);
   return finished(task, std::move(figure), run.request, *result);
 }
 

@@ -26,6 +26,9 @@ void add_input_options(CLI::App& command, FigureOptions& options) {
   command.add_option("--layer", options.layer, "layer from 0, several as 0,5,11, or all (default: the last)");
   command.add_option("--head", options.head,
                      "head from 0, mean, min or max, for weights several as 0,1,mean or all (default: mean)");
+  command
+      .add_option("--discard", options.discard, "rollout: share of the lowest weights of each row set to 0")
+      ->capture_default_str();
   command.add_option("--query", options.query,
                      "query token from 0 (0 = class token; decoders: the last one by default), or all");
   command.add_option("--key", options.key, "vectors: the other token of the pair (default: the query)");

@@ -24,6 +24,7 @@ struct FigureOptions {
   std::string texts;                 // a file with one text per line
   std::vector<std::string> captures; // files or folders; one alone becomes common.capture
   std::string session;
+  double discard = 0; // rollout
   bool with_sign = false, own_scale = false, logarithmic = false, teacher_forced = false,
        value_weighted = false;
   float opacity = OverlayPanel().opacity;

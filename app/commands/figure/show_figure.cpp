@@ -52,6 +52,7 @@ ViewOptions view_of_options(const FigureOptions& options, ViewOptions view) {
   view.maps = {options.kind == "attention" ? MapKind::attention
                : options.kind == "rollout" ? MapKind::rollout
                                            : MapKind::focus};
+  view.discard = options.discard;
   view.with_sign = options.with_sign;
   view.look = map_look(options);
   view.logarithmic = options.logarithmic;
