@@ -118,6 +118,17 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FigureKinds, testing::ValuesIn(table()), [](cons
 
 class FigureTable : public ProgramTest {};
 
+// `--lengths` is of what is measured on data, which monotonicity, of one input, is not.
+TEST_F(FigureTable, LengthsNameTheKindsThatReadThem) {
+  const std::string help = hydrascope("figure --help").output;
+  const auto start = help.find("--lengths"), end = help.find("--joined");
+  ASSERT_NE(end, std::string::npos);
+  const std::string lengths = help.substr(start, end - start);
+  for (const char* const kind : {"table", "entropy", "kl", "scaling", "state"})
+    EXPECT_NE(lengths.find(kind), std::string::npos) << kind;
+  EXPECT_EQ(lengths.find("monotonicity"), std::string::npos) << lengths;
+}
+
 // The kinds as `figure --help` lists them, one a line. What has no row, such as a quantity of heads, is drawn
 // from a sentence with nothing else said.
 TEST_F(FigureTable, EveryKindThatTheProgramListsHasARowOrDrawsASentence) {

@@ -70,7 +70,7 @@ void add_study_options(CLI::App& command, FigureOptions& options) {
   add_data_options(command, options.data);
   command
       .add_option("--lengths", options.lengths,
-                  "table, entropy, kl, monotonicity: tokens of the pieces, as kl's; scaling: N, as 256,1024; "
+                  "table, entropy, kl on --data: tokens of the pieces, as kl's; scaling: N, as 256,1024; "
                   "state: tokens before those that are timed")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);

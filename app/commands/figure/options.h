@@ -30,7 +30,7 @@ struct FigureOptions {
   float opacity = OverlayPanel().opacity;
   std::string against = "softmax"; // compare: the other side's kernel
   DataOptions data;
-  std::vector<std::int64_t> lengths; // table: of pieces; scaling: N
+  std::vector<std::int64_t> lengths; // table, entropy, kl: of pieces; scaling: N; state: tokens before
   bool joined = false;
   std::vector<int> counts;            // heads: H; strategies: k
   bool untrained = false;             // heads, strategies: no adapter but the model's own tail
