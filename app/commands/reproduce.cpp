@@ -65,8 +65,9 @@ void reproduce(const ReproduceOptions& options) {
   const auto command = then.find("command");
   const bool drawn_by_command = command != then.end() && command->is_string();
   const std::vector<std::string> words =
-      drawn_by_command ? command_words(without_output_path(command->get<std::string>())) // --json of old ones
-                       : std::vector<std::string>();
+      drawn_by_command
+          ? command_words(without_output_options(command->get<std::string>())) // --json of old ones
+          : std::vector<std::string>();
   if (then.contains("session")) {
     reproduce_view(figure, output);
   } else if (words.size() > 1 && words[1] == "figure") {

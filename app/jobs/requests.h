@@ -41,6 +41,8 @@ RunRequest folder_request(const Document& document);
 std::int64_t expected_tokens(const Document& document);
 // About how many, to decide whether matrices are shown whole.
 std::int64_t likely_tokens(const Document& document);
+// Larger matrices are shown as tiles: 600² weights of 12 heads take 17 MB per kernel.
+inline constexpr std::int64_t most_tokens_whole = 600;
 // What a run for all that is requested takes beside the model, from above; 0 without a model.
 double expected_bytes(const Document& document, const Requested& requested);
 

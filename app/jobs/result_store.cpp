@@ -24,6 +24,7 @@ void ResultStore::update(const RequestKey& request, const QuantityKeys& requeste
     stale_since_ = now;
   }
   results_.stale_seconds = results_.stale ? now - stale_since_ : 0;
+  results_.fresh = fresh();
   if (failure_ && (failure_->request != request.request || !failure_->keys.missing_in(requested).empty()))
     clear_failure();
   if (fresh()) drop_unwanted(requested);

@@ -13,10 +13,11 @@ namespace hydrascope::app {
 
 struct SideResults {
   std::vector<std::shared_ptr<const RunResult>> parts; // newest last; empty before the first result
-  bool stale = false;                                  // the document asks for something else by now
-  double stale_seconds = 0;                            // for how long
-  std::string error;                                   // of the last request; empty if it went well
-  bool cancelled = false;                              // the last request was stopped by the user
+  bool fresh = false;                                  // they are of what the document asks for now
+  bool stale = false; // the document asks for something else by now, not for another edition of the same
+  double stale_seconds = 0; // for how long
+  std::string error;        // of the last request; empty if it went well
+  bool cancelled = false;   // the last request was stopped by the user
 
   const RunResult* any() const { return parts.empty() ? nullptr : parts.back().get(); }
 };

@@ -45,6 +45,13 @@ struct Snapshot {
   bool stale() const {
     return (shows(Side::a) && results[0]->stale) || (shows(Side::b) && results[1]->stale);
   }
+  // Whether a side that is shown has no results, and will have none.
+  bool lacks_side() const {
+    return std::ranges::any_of(std::array{Side::a, Side::b}, [this](const Side side) {
+      const SideResults& of_side = *results[static_cast<std::size_t>(side)];
+      return shows(side) && of_side.any() == nullptr && (of_side.cancelled || !of_side.error.empty());
+    });
+  }
   // For how long there have been any; nullopt: there are none.
   std::optional<double> stale_seconds() const {
     std::optional<double> longest;

@@ -12,27 +12,6 @@ Document seen_from(const Document& document, Side side) {
   return one;
 }
 
-bool SidePair::take(const Snapshot& snapshot) {
-  std::array<std::uint64_t, 2> newest{};
-  bool stale = false;
-  for (std::size_t side = 0; side < newest.size(); ++side) {
-    const RunResult* const run = snapshot.results[side]->any();
-    if (run == nullptr) return true;
-    newest[side] = run->generation;
-    stale = stale || snapshot.results[side]->stale;
-  }
-  if (stale && newest != last_) return false;
-  last_ = newest;
-  return true;
-}
-
-Snapshot without_stale(Snapshot snapshot) {
-  static const SideResults none;
-  for (const SideResults*& results : snapshot.results)
-    if (results->stale) results = &none;
-  return snapshot;
-}
-
 std::size_t side_tabs(const std::size_t chosen) {
   static const std::array<const char*, 3> sides = {side_name(Shown::a), side_name(Shown::b),
                                                    side_name(Shown::difference)};

@@ -5,7 +5,6 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -34,19 +33,6 @@ void request_sides(const Document& document, const RequestOne& request_one) {
   for (const Side side : {Side::a, Side::b}) request_one(seen_from(document, side), true);
 }
 
-// Decides whether A's results and B's may stand beside each other: those of one state of the document, or the
-// pair that was the last such one, but not new ones of A beside old ones of B.
-class SidePair {
-public:
-  // Of the snapshot's results; a side without any spoils no pair.
-  bool take(const Snapshot& snapshot);
-
-private:
-  std::array<std::uint64_t, 2> last_{}; // generations of the last pair
-};
-// The snapshot without the results that are stale.
-Snapshot without_stale(Snapshot snapshot);
-
 // Chooses the column of three that is shown where a panel is too narrow for all. Returns the choice.
 std::size_t side_tabs(std::size_t chosen);
 // The heading of one column of several.
@@ -74,28 +60,21 @@ public:
       views_[first_].prepare(snapshot);
       return;
     }
-    const bool appears = show(shown == Shown::difference ? 2 : 0, shown == Shown::difference ? 1 : 3);
-    const bool pair = pair_.take(snapshot);
-    if (!pair && !appears && holds_pair_) return; // keep the last pair
-    holds_pair_ = pair;
-    const Snapshot both = pair ? snapshot : without_stale(snapshot);
+    show(shown == Shown::difference ? 2 : 0, shown == Shown::difference ? 1 : 3);
     for (const Side side : {Side::a, Side::b}) {
       const Document document = seen_from(*snapshot.document, side);
-      Snapshot part = both;
+      Snapshot part = snapshot;
       part.document = &document;
       part.one_of_two = true;
       views_[static_cast<std::size_t>(side)].prepare(part);
     }
-    if constexpr (requires { views_[2].subtract(views_[0], views_[1], both); }) {
-      views_[2].subtract(views_[0], views_[1], both);
+    if constexpr (requires { views_[2].subtract(views_[0], views_[1], snapshot); }) {
+      views_[2].subtract(views_[0], views_[1], snapshot);
     } else {
       views_[2].subtract(views_[0], views_[1]);
     }
   }
-  void clear() {
-    std::ranges::for_each(views_, &View::clear);
-    holds_pair_ = false;
-  }
+  void clear() { std::ranges::for_each(views_, &View::clear); }
 
   std::span<View> shown() { return std::span(views_).subspan(first_, count_); }
   std::span<const View> shown() const { return std::span(views_).subspan(first_, count_); }
@@ -149,9 +128,9 @@ public:
   bool has_tabs() const { return has_tabs_; }
 
 private:
-  // Clears the views that appear and disappear. Returns whether there are any.
-  bool show(std::size_t first, std::size_t count) {
-    if (first == first_ && count == count_) return false;
+  // Clears the views that appear and disappear.
+  void show(std::size_t first, std::size_t count) {
+    if (first == first_ && count == count_) return;
     if constexpr (requires { views_[0].clear(); }) {
       for (std::size_t i = 0; i < views_.size(); ++i) {
         const bool was_shown = i >= first_ && i < first_ + count_;
@@ -160,12 +139,9 @@ private:
     }
     first_ = first;
     count_ = count;
-    return true;
   }
 
   std::array<View, 3> views_; // A, B, A − B
-  SidePair pair_;
-  bool holds_pair_ = false; // the views of both sides are of one
   std::size_t first_ = 0, count_ = 1;
   std::size_t tab_ = 0; // the only one drawn in a narrow panel that shows all
   bool has_tabs_ = false;

@@ -166,7 +166,7 @@ bool Application::wait(double seconds) {
   const bool event = display_->wait(std::clamp(until - now, 0.0, seconds));
   if (event) redraw_ = std::max(redraw_, 3);
   // An event may have been handled in the last moment, which display_->wait() does not report.
-  return event || seconds_now() >= std::min(next, until);
+  return event || seconds_now() >= until;
 }
 
 void Application::store_arrangement() {
@@ -262,7 +262,8 @@ bool Application::take_results() {
 
 void Application::update_snapshot(const Requested& requested) {
   snapshot_.document = &shown_document();
-  snapshot_.results = {&coordinator_->results(Side::a), &coordinator_->results(Side::b)};
+  snapshot_.results = pair_.choose(shown_document().view.shown != Shown::a, coordinator_->results(Side::a),
+                                   coordinator_->results(Side::b));
   snapshot_.computing = coordinator_->computing();
   snapshot_.progress = coordinator_->progress();
   snapshot_.computing_seconds = snapshot_.computing ? editor_->clock() - coordinator_->computing_since() : 0;

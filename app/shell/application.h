@@ -14,6 +14,7 @@
 #include "app/jobs/coordinator.h"
 #include "app/jobs/jobs.h"
 #include "app/jobs/listener.h"
+#include "app/jobs/side_pair.h"
 #include "app/shell/clipboard.h"
 #include "app/shell/exports.h"
 #include "app/shell/panel_windows.h"
@@ -146,6 +147,7 @@ private:
   std::shared_ptr<const DeviceList> devices_; // null until the worker has found them
   bool quit_ = false;
   double scale_ = 1; // pixels per point
+  SidePair pair_;    // of snapshot_
   Snapshot snapshot_;
   std::optional<Document> followed_; // what the panels show in place of the document; see followed_document()
   std::uint64_t drawn_revision_ = 0;

@@ -174,13 +174,15 @@ void EverythingExport::finish(Editor& editor) {
 
 void EverythingExport::shut_down() {
   if (job_) {
+    if (cancelled_) job_->stop();
     job_->wait();
     const std::string problem = job_->take().problem;
     if (!problem.empty()) fmt::print(stderr, "error: {}\n", problem);
     job_.reset();
-  } else if (active()) {
-    fmt::print(stderr, "error: {}: not written, as the results were not complete\n", folder_.string());
   }
+  constexpr auto message = "error: {}: not written, as the results were not complete\n";
+  if (active() && !cancelled_) fmt::print(stderr, message, folder_.string());
+  if (next_folder_) fmt::print(stderr, message, next_folder_->string());
 }
 
 void EverythingExport::update(Editor& editor, const std::vector<PanelName>& panels, bool settled,

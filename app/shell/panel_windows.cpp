@@ -116,24 +116,25 @@ void PanelWindows::draw_contents(Panel& panel, const Snapshot& snapshot, const C
     if (coordinator.lacks(editor().document(), requested)) progress_line(snapshot.progress);
   }
   panel.draw();
-  if (panel.exports()) draw_menu(panel);
+  if (panel.exports()) draw_menu(panel, snapshot);
 }
 
-void PanelWindows::draw_menu(Panel& panel) {
+void PanelWindows::draw_menu(Panel& panel, const Snapshot& snapshot) {
   // Child windows (columns, lists) count as the panel.
   const bool over =
       ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows | ImGuiHoveredFlags_AllowWhenBlockedByPopup);
   if (over && ImGui::IsMouseReleased(ImGuiMouseButton_Right)) ImGui::OpenPopup("export");
   if (!ImGui::BeginPopup("export")) return;
   panel.draw_menu();
-  const bool something = panel.figure().has_value();
+  const bool something = panel.figure().has_value(); // its export waits for what runs
+  const bool present = something && figure(panel.id(), snapshot).has_value();
   if (ImGui::MenuItem("Export figure (PNG, SVG, PDF)…", nullptr, false, something))
     editor().emit(ExportFigure{.panel = panel.id(), .file = std::nullopt});
   const std::string& obstacle = editor().status().no_picture_clipboard;
-  if (ImGui::MenuItem("Copy figure", nullptr, false, something && obstacle.empty()))
+  if (ImGui::MenuItem("Copy figure", nullptr, false, present && obstacle.empty()))
     editor().emit(CopyFigure{panel.id()});
   if (!obstacle.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) text_tooltip(obstacle);
-  if (ImGui::MenuItem("Copy numbers", nullptr, false, something)) editor().emit(CopyNumbers{panel.id()});
+  if (ImGui::MenuItem("Copy numbers", nullptr, false, present)) editor().emit(CopyNumbers{panel.id()});
   ImGui::EndPopup();
 }
 

@@ -48,7 +48,7 @@ private:
   void draw_window(Place& place, const Snapshot& snapshot, const Coordinator& coordinator);
   static void prepare(Place& place, const Snapshot& snapshot);
   void draw_contents(Panel& panel, const Snapshot& snapshot, const Coordinator& coordinator);
-  void draw_menu(Panel& panel);
+  void draw_menu(Panel& panel, const Snapshot& snapshot);
   Editor& editor() const { return *services_.editor; }
   const Place* find(std::string_view id) const;
 

@@ -103,8 +103,13 @@ std::string SessionStore::finish(Editor& editor) {
   return problem;
 }
 
+fs::path SessionStore::own_file(const Editor& editor) const {
+  if (!waiting_.empty()) return waiting_.back().file;
+  return job_ && !written_.copy ? written_.file : editor.session().file;
+}
+
 void SessionStore::save(const Editor& editor, const std::optional<fs::path>& file) {
-  const fs::path target = fs::absolute(file.value_or(editor.session().file));
+  const fs::path target = fs::absolute(file.value_or(own_file(editor)));
   Session session = present_session(editor, present_arrangement());
   session.lesson = editor.session().lesson; // also if its card is closed
   session.file.clear();

@@ -73,6 +73,8 @@ private:
   void start(Session session, std::filesystem::path file, bool copy);
   std::string finish(Editor& editor); // waits for the job, reports the result; returns an error, or ""
   void start_next();
+  // The session's, which is that of a save that has not ended yet.
+  std::filesystem::path own_file(const Editor& editor) const;
   void take_number();
   std::filesystem::path copy_file() const { return file_of_window("autosave"); }
   std::filesystem::path last_file() const { return file_of_window("last-session"); }

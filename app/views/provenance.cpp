@@ -99,7 +99,7 @@ std::vector<std::string> without_option(std::vector<std::string> words, std::str
 
 std::string program_version() { return version; }
 
-std::string without_output_path(const std::string& command_line) {
+std::string without_output_options(const std::string& command_line) {
   std::vector<std::string> words =
       without_option(without_option(command_words(command_line), "-o"), "--output");
   std::erase(words, "--json");
@@ -109,7 +109,7 @@ std::string without_output_path(const std::string& command_line) {
 std::string provenance_json(const RunResult& run, const RunInput& input, const ExecutionOptions& execution,
                             const std::string& command_line, const HashOfFile& hash_of_file) {
   ordered_json json{{"program", "hydrascope"}, {"version", program_version()}};
-  if (!command_line.empty()) json["command"] = without_output_path(command_line);
+  if (!command_line.empty()) json["command"] = without_output_options(command_line);
   json["model"] = {{"name", run.model.name}, {"hash", run.model_hash}};
   json["adapters"] = ordered_json::array();
   for (const auto& adapter : run.adapters) {

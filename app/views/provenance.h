@@ -26,7 +26,7 @@ std::vector<std::string> without_option(std::vector<std::string> words, std::str
 std::string program_version();
 
 // Removes -o and --output with their file, and --json: they do not change what is drawn.
-std::string without_output_path(const std::string& command_line);
+std::string without_output_options(const std::string& command_line);
 
 // {program, version, command, model {name, hash}, adapters [{name, hash}], schedule, input {kind, name,
 // hash}, device, dtype, seed}. No time of day and no path of the output, so that the same request gives the

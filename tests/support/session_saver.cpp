@@ -69,7 +69,7 @@ bool save(const fs::path& folder, const int round) {
     changed.recent = {{text, true}};
   });
   settings.save(editor);
-  store.save(folder / "session.json");
+  store.save(editor, folder / "session.json");
   wait_for(store, editor);
   store.shut_down(editor); // the automatic copy
   bool good = true;

@@ -95,7 +95,7 @@ void saves_in_turn(ImGuiTestContext* context) {
   start_over(context);
   const fs::path folder = scratch_file("in turn"), one = scratch_file("one.json"),
                  two = scratch_file("two.json");
-  Document saved;
+  Document saved, last;
   between_frames(context, [&] {
     SessionStore store(folder, application().display());
     store.update(editor());
@@ -105,11 +105,14 @@ void saves_in_turn(ImGuiTestContext* context) {
     saved = copy_of_document();
     store.save(editor(), one);
     store.save(editor(), two);
+    set_layer_kernel(editor(), 6, {.name = "elu", .parameters = {}});
+    last = copy_of_document();
+    store.save(editor(), std::nullopt); // into the second, which is the session's by then
     start_over_at_once();
     store.shut_down(editor());
   });
-  for (const fs::path& file : {one, two})
-    IM_CHECK(same_content(saved, read_session(read_text_file(file), file).session.document));
+  IM_CHECK(same_content(saved, read_session(read_text_file(one), one).session.document));
+  IM_CHECK(same_content(last, read_session(read_text_file(two), two).session.document));
   start_over(context);
 }
 

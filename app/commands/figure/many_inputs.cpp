@@ -114,7 +114,7 @@ std::vector<Item> items_of(const FigureOptions& options, const std::string& comm
   if (!options.images.empty()) add_pictures(options, inputs);
   if (!options.texts.empty()) add_texts(options, inputs);
   if (!options.captures.empty()) add_captures(options, inputs);
-  std::vector<std::string> words = command_words(without_output_path(command));
+  std::vector<std::string> words = command_words(without_output_options(command));
   std::erase_if(words, [&](const std::string& word) {
     return std::ranges::find(options.captures, word) != options.captures.end();
   });

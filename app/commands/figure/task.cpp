@@ -72,7 +72,7 @@ std::string data_provenance(const FigureTask& task, const std::filesystem::path&
                             const std::vector<std::filesystem::path>& data) {
   ordered_json json{{"program", "hydrascope"},
                     {"version", program_version()},
-                    {"command", without_output_path(task.command)}};
+                    {"command", without_output_options(task.command)}};
   if (!model.empty()) {
     json["model"] = {{"name", read_model_info(model).name}, {"hash", model_hash}};
     json["adapters"] = ordered_json::array();

@@ -72,7 +72,8 @@ public:
   }
 
   std::optional<Figure> figure() const override {
-    if (view_.empty()) return std::nullopt;
+    // Curves of another input would be exported beside the present one.
+    if (view_.empty() || shown_key_ != key_of(document(), steps_)) return std::nullopt;
     return view_.figure();
   }
 

@@ -30,7 +30,7 @@ constexpr double burst_pause = 1.0;
 class SentenceEditor {
 public:
   // Shows the document's text, unless the user is typing. A decoder takes one text, of any length.
-  void follow(const TextInput* text, bool decoder);
+  void follow(const TextInput* text, std::size_t session, bool decoder);
   void draw(Editor& editor, const Graphics& graphics);
   // Puts the typed text into the document now, unless that is of another session since.
   void commit(Editor& editor);
@@ -46,9 +46,10 @@ private:
   int burst_ = 0;
 };
 
-void SentenceEditor::follow(const TextInput* text, const bool decoder) {
+void SentenceEditor::follow(const TextInput* text, const std::size_t session, const bool decoder) {
   decoder_ = decoder;
-  if (text == nullptr || waiting_) return;
+  // What was typed into another session is not committed.
+  if (text == nullptr || (waiting_ && session == session_)) return;
   text_ = text->text;
   // The second sentence stays while pairs are off.
   if (text->pair) pair_ = *text->pair;
@@ -115,7 +116,7 @@ public:
     // Not the snapshot's, whose text may go on with what is being written.
     const Scene& text_scene = document().scene_of(InputKind::text);
     const auto* text = text_scene.input ? std::get_if<TextInput>(&*text_scene.input) : nullptr;
-    sentence_.follow(text, is_decoder(text_scene));
+    sentence_.follow(text, document().session, is_decoder(text_scene));
     constexpr std::size_t most = 2000; // bytes of a capture's tokens
     sentence_text_ = text == nullptr ? std::string() : with_known_glyphs(text->text.substr(0, most));
     prepare_hidden(snapshot);

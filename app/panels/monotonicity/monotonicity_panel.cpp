@@ -16,7 +16,6 @@
 #include "app/panels/map_views.h"
 #include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
-#include "app/panels/weights/weights_tiles.h"
 #include "app/ui/widgets.h"
 #include "app/views/scatter_view.h"
 #include "app/views/table_views.h"

@@ -8,7 +8,6 @@
 
 #include "app/document/edits.h"
 #include "app/panels/panel.h"
-#include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
 #include "app/views/share_text.h"
 #include "app/views/table_views.h"
@@ -50,7 +49,6 @@ public:
   bool exports() const override { return true; }
 
   void prepare(const Snapshot& snapshot) override {
-    if (shows_both(snapshot.document->view) && !pair_.take(snapshot)) return; // keep the last predictions
     rows_.clear();
     effects_.clear();
     heading_.clear();
@@ -286,7 +284,6 @@ private:
   }
 
   std::vector<Row> rows_;
-  SidePair pair_; // of rows_
   std::shared_ptr<const RunResult> run_a_, run_b_;
   std::vector<std::string> effects_; // of hidden tokens and muted heads
   std::string heading_;              // a decoder's: after which text

@@ -9,7 +9,6 @@
 #include "app/panels/choices.h"
 #include "app/panels/map_views.h"
 #include "app/panels/side_columns.h"
-#include "app/panels/weights/weights_tiles.h"
 #include "app/ui/widgets.h"
 #include "engine/figures/scale.h"
 

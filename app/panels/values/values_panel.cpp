@@ -10,7 +10,6 @@
 #include "app/panels/panel.h"
 #include "app/panels/side_columns.h"
 #include "app/panels/weights/weights_column.h"
-#include "app/panels/weights/weights_tiles.h"
 #include "app/ui/widgets.h"
 #include "app/views/selection.h"
 #include "app/views/weights_view.h"
@@ -45,12 +44,11 @@ public:
 
   void prepare(const Snapshot& snapshot) override {
     const Document& document = *snapshot.document;
-    if (snapshot.shown().any() == nullptr) {
+    if (snapshot.shown().any() == nullptr || snapshot.lacks_side()) {
       columns_.clear();
       menu_line_.reset();
       return;
     }
-    if (shows_both(document.view) && !pair_.take(snapshot)) return; // keep the last numbers
     std::vector<ValueColumn> columns;
     std::vector<ShownToken> tokens;
     for (const ColumnSource& source : column_sources(document)) {
@@ -242,7 +240,6 @@ private:
   std::vector<ShownToken> tokens_;
   std::vector<std::string> names_; // of tokens_
   std::vector<ValueColumn> columns_;
-  SidePair pair_; // of columns_
   std::vector<std::size_t> order_;
   std::optional<std::size_t> menu_line_; // under the pointer when the menu was opened
   bool sorted_ = false;

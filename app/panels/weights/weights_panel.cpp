@@ -68,7 +68,7 @@ public:
     const RunResult* any = snapshot.shown().any();
     if (any == nullptr) return clear();
     if (document.view.all_heads) return prepare_overview(snapshot);
-    if (shows_both(document.view) && !pair_.take(snapshot)) return; // keep the last matrices
+    if (snapshot.lacks_side()) return clear();
     if (any->tokens.size() != tokens_) zoom_ = {};
     tokens_ = any->tokens.size();
     if (!prepare_columns(snapshot)) return; // keep the last matrices
@@ -366,7 +366,6 @@ private:
   const RunResult* run_ = nullptr;         // one of runs_
   const VectorsResult* vectors_ = nullptr; // in runs_; null until they are there
   std::vector<WeightsColumn> columns_;
-  SidePair pair_; // of columns_
   SideColumns<WeightsOverview> overview_;
   HeadMenu menu_;
   bool of_sides_ = false;              // the columns are A, B and A − B, or one of these

@@ -14,9 +14,6 @@
 
 namespace hydrascope::app {
 
-// Larger matrices are shown as tiles: 600² weights of 12 heads take 17 MB per kernel.
-inline constexpr std::int64_t most_tokens_whole = 600;
-
 class WeightsTiles {
 public:
   // Identifies the matrix: everything that its numbers depend on.
