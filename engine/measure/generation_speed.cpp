@@ -84,7 +84,8 @@ GenerationSpeedOutcome measure_generation_speed(
     const GenerationSpeedRequest& request, const std::function<void(std::int64_t, std::int64_t)>& progress,
     const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
   const ThreadCount threads(request.execution.threads);
-  const ModelInfo info = models->base(request.model_folder)->info();
+  const auto base = models->base(request.model_folder);
+  const ModelInfo& info = base->info();
   const Placement placement = placement_of(request.execution);
   const std::vector<Schedule> schedules = schedules_of(request, info.layers);
   for (const std::int64_t context : request.contexts)
@@ -102,7 +103,8 @@ GenerationSpeedOutcome measure_generation_speed(
   for (int round = -1; round < request.rounds; ++round) { // the first one warms up
     for (std::size_t i = 0; i < cases; ++i) {
       const Schedule& schedule = schedules[i / request.contexts.size()];
-      const AppliedModel model = models->apply(request.model_folder, request.adapters, schedule, placement);
+      const AppliedModel model =
+          models->apply(request.model_folder, base, request.adapters, schedule, placement);
       Times warm_up;
       const std::int64_t context = request.contexts[i % request.contexts.size()];
       run_round(model, schedule, placement, round < 0 ? std::min<std::int64_t>(context, 128) : context,

@@ -63,13 +63,15 @@ PerplexityOutcome measure(const PerplexityRequest& request,
                           const std::function<void(std::int64_t, std::int64_t)>& progress,
                           const std::stop_token& stop, ModelStore& store) {
   const at::NoGradGuard no_gradients;
-  const ModelInfo info = store.base(request.model_folder)->info();
+  const auto base = store.base(request.model_folder);
+  const ModelInfo& info = base->info();
   check(request, info);
   const Placement placement = placement_of(request.execution);
   PerplexityOutcome outcome;
   outcome.schedule = resolved(request.schedule, info.layers);
   for (KernelSpec& spec : outcome.schedule.layers) spec = seeded(spec, request.execution.seed);
-  const AppliedModel model = store.apply(request.model_folder, request.adapters, outcome.schedule, placement);
+  const AppliedModel model =
+      store.apply(request.model_folder, base, request.adapters, outcome.schedule, placement);
   outcome.device = model.device;
   outcome.dtype = model.dtype;
   outcome.notes = info.notes;

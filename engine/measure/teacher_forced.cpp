@@ -357,15 +357,17 @@ void drop_unsupported(Measurement& measurement, std::size_t kernels, const Atten
 TeacherForcedOutcome measure(const Placement& placement, const TeacherForcedRequest& request,
                              const MeasureProgress& progress, const std::stop_token& stop,
                              ModelStore& store) {
-  const ModelInfo base = store.base(request.model_folder)->info();
+  const auto base_model = store.base(request.model_folder);
+  const ModelInfo& base = base_model->info();
   const Schedule softmax{std::vector<KernelSpec>(static_cast<std::size_t>(base.layers))};
-  const AppliedModel applied = store.apply(request.model_folder, request.adapters, softmax, placement);
+  const AppliedModel applied =
+      store.apply(request.model_folder, base_model, request.adapters, softmax, placement);
   const Model& model = *applied.model;
   const std::vector<KernelSpec> kernels = kernels_of(request);
   const DataShare& share = request.share;
 
   TeacherForcedOutcome outcome;
-  outcome.model_hash = store.base(request.model_folder)->hash();
+  outcome.model_hash = base_model->hash();
   for (const AppliedAdapter& adapter : applied.adapters) outcome.adapters.push_back(adapter.info);
   const auto note = [&](const std::string& text) { outcome.notes.push_back(text); };
   const std::vector<SeriesOfData> all = make_series(applied, request, outcome.notes);

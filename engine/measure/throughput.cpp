@@ -169,9 +169,10 @@ std::vector<ThroughputRow> measure(const Placement& placement, const ThroughputR
   const ThreadCount threads(request.execution.threads);
   const at::NoGradGuard no_gradients;
   const AdapterChoice none{.automatic = false, .files = {}};
-  const int layers = models.base(request.model_folder)->info().layers;
+  const auto base = models.base(request.model_folder);
+  const int layers = base->info().layers;
   const AppliedModel applied =
-      models.apply(request.model_folder, none, parse_schedule({}, layers), placement);
+      models.apply(request.model_folder, base, none, parse_schedule({}, layers), placement);
   const auto& model = applied.model;
   std::vector<Contender> contenders;
   for (const ScheduleText& text : request.schedules)

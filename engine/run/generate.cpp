@@ -136,10 +136,12 @@ struct Generation::State {
   State(const GenerateRequest& asked, ModelStore& models, const std::stop_token& stop)
       : request(asked), placement(placement_of(asked.execution)) {
     check_sampling(request.sampling);
-    const ModelInfo info = models.base(request.model_folder)->info();
+    const auto base = models.base(request.model_folder);
+    const ModelInfo& info = base->info();
     outcome.schedule = resolved(request.schedule, info.layers);
     for (KernelSpec& spec : outcome.schedule.layers) spec = seeded(spec, request.execution.seed);
-    AppliedModel model = models.apply(request.model_folder, request.adapters, outcome.schedule, placement);
+    AppliedModel model =
+        models.apply(request.model_folder, base, request.adapters, outcome.schedule, placement);
     outcome.device = model.device;
     outcome.dtype = model.dtype;
     outcome.notes = info.notes;

@@ -151,11 +151,6 @@ bool is_lost(const Model& model) {
 struct ModelStore::State {
   explicit State(ModelSource from) : source(std::move(from)) {}
 
-  std::shared_ptr<const Model> base(const std::filesystem::path& folder, const std::string& stamp) {
-    if (any_mapping_lost()) forget_lost();
-    return bases.get({folder.string(), stamp}, [&] { return source.load(folder); });
-  }
-
   // Models whose files could not be read are loaded again when they are next requested.
   void forget_lost() {
     const auto model_is_lost = [](const std::shared_ptr<const Model>& model) { return is_lost(*model); };
@@ -226,7 +221,9 @@ ModelStore::ModelStore(ModelSource source) : state_(std::make_unique<State>(std:
 ModelStore::~ModelStore() = default;
 
 std::shared_ptr<const Model> ModelStore::base(const std::filesystem::path& folder) {
-  return state_->base(folder, model_stamp(folder));
+  if (any_mapping_lost()) state_->forget_lost();
+  return state_->bases.get({folder.string(), model_stamp(folder)},
+                           [&] { return state_->source.load(folder); });
 }
 
 void ModelStore::release_unused(const std::optional<std::string>& device) {
@@ -239,17 +236,16 @@ void ModelStore::release_unused(const std::optional<std::string>& device) {
   state_->bases.drop(is_unwanted);
 }
 
-std::shared_ptr<const std::vector<AdapterInfo>> ModelStore::available(const std::filesystem::path& folder) {
-  const StoreKey key{folder.string(), model_stamp(folder)};
-  return state_->available.get(key, [&] {
-    const auto model = state_->base(folder, key.stamp);
-    std::set<std::string> bases = {model->hash()};
+std::shared_ptr<const std::vector<AdapterInfo>> ModelStore::available(const std::filesystem::path& folder,
+                                                                      const Model& base) {
+  return state_->available.get({folder.string(), base.info().stamp}, [&] {
+    std::set<std::string> bases = {base.hash()};
     // An adapter may be listed before the adapter that it was trained on.
     std::vector<AdapterInfo> fitting;
     for (std::size_t before = 0; before != bases.size();) {
       before = bases.size();
       fitting.clear();
-      for (const AdapterInfo& adapter : state_->known_of(*model)) {
+      for (const AdapterInfo& adapter : state_->known_of(base)) {
         if (!bases.contains(adapter.base)) continue;
         bases.insert(adapter.hash);
         fitting.push_back(adapter);
@@ -317,10 +313,15 @@ std::vector<AppliedAdapter> ModelStore::State::choose(const Model& base, const A
 AppliedModel ModelStore::apply(const std::filesystem::path& folder, const AdapterChoice& choice,
                                const Schedule& schedule, const Placement& placement,
                                const AutomaticAdapters automatic) {
+  return apply(folder, base(folder), choice, schedule, placement, automatic);
+}
+
+AppliedModel ModelStore::apply(const std::filesystem::path& folder, const std::shared_ptr<const Model>& base,
+                               const AdapterChoice& choice, const Schedule& schedule,
+                               const Placement& placement, const AutomaticAdapters automatic) {
   AppliedModel applied;
-  StoreKey key{folder.string(), model_stamp(folder)};
-  const auto base_model = state_->base(folder, key.stamp);
-  applied.model = base_model;
+  StoreKey key{folder.string(), base->info().stamp};
+  applied.model = base;
   applied.device = placement.device_name();
   applied.dtype = placement.dtype_name();
   applied.adapters = state_->choose(*applied.model, choice, schedule, automatic);
@@ -337,12 +338,10 @@ AppliedModel ModelStore::apply(const std::filesystem::path& folder, const Adapte
       hashes.push_back(adapter.info.hash);
     }
     if (placement == Placement{}) return applied;
-    const auto placed_base =
-        state_->placed_bases.get(placed_key, [&] { return placed(base_model, placement); });
-    base_model->require_files(); // of which the placed one may be a copy
-    applied.model = applied.model == base_model
-                        ? placed_base
-                        : placed_over(applied.model, *base_model, *placed_base, placement);
+    const auto placed_base = state_->placed_bases.get(placed_key, [&] { return placed(base, placement); });
+    base->require_files(); // of which the placed one may be a copy
+    applied.model =
+        applied.model == base ? placed_base : placed_over(applied.model, *base, *placed_base, placement);
     return applied;
   });
 }

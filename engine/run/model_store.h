@@ -80,13 +80,20 @@ public:
   AppliedModel apply(const std::filesystem::path& folder, const AdapterChoice& choice,
                      const Schedule& schedule, const Placement& placement,
                      AutomaticAdapters automatic = AutomaticAdapters::all);
+  // The same over what base() has returned for this folder, even if its files have changed since: whoever has
+  // read from that goes on with the same version.
+  AppliedModel apply(const std::filesystem::path& folder, const std::shared_ptr<const Model>& base,
+                     const AdapterChoice& choice, const Schedule& schedule, const Placement& placement,
+                     AutomaticAdapters automatic = AutomaticAdapters::all);
 
   // Drops the models that only the store still holds, on this device (AppliedModel::device) or, without one,
   // on all, so that their memory can be given back. They are loaded and placed again when they are requested.
   void release_unused(const std::optional<std::string>& device = {});
 
-  // Adapters, bundled or in the model's folder, that were trained on this model or on another of these.
-  std::shared_ptr<const std::vector<AdapterInfo>> available(const std::filesystem::path& folder);
+  // Adapters, bundled or in the model's folder, that were trained on this folder's base() or on another of
+  // these.
+  std::shared_ptr<const std::vector<AdapterInfo>> available(const std::filesystem::path& folder,
+                                                            const Model& base);
 
 private:
   struct State;

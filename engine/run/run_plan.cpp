@@ -98,13 +98,14 @@ void prepare_pass(Pass& pass, const Readings& readings, bool teacher_forced) {
 
 RunPlan make_run_plan(const RunRequest& request, const Placement& placement, ModelStore& store,
                       InputPreparer& inputs, ReadingCaches& caches, const std::size_t reclaimable) {
-  const ModelInfo base = store.base(request.model_folder)->info();
+  const auto base = store.base(request.model_folder);
   RunPlan plan;
-  plan.schedule = resolved(request.schedule, base.layers);
+  plan.schedule = resolved(request.schedule, base->info().layers);
   for (KernelSpec& spec : plan.schedule.layers) spec = seeded(spec, request.execution.seed);
 
-  const AppliedModel model = store.apply(request.model_folder, request.adapters, plan.schedule, placement);
-  plan.available_adapters = store.available(request.model_folder);
+  const AppliedModel model =
+      store.apply(request.model_folder, base, request.adapters, plan.schedule, placement);
+  plan.available_adapters = store.available(request.model_folder, *base);
   const ModelInfo& info = model.model->info();
   std::vector<AdapterInfo> adapters;
   for (const AppliedAdapter& adapter : model.adapters) adapters.push_back(adapter.info);
@@ -127,8 +128,8 @@ RunPlan make_run_plan(const RunRequest& request, const Placement& placement, Mod
   const std::function<const Pass&()> teacher = [&]() -> const Pass& {
     if (!plan.teacher) {
       const Schedule softmax{std::vector<KernelSpec>(plan.schedule.layers.size())};
-      plan.teacher = make_pass(store.apply(request.model_folder, request.adapters, softmax, placement), input,
-                               softmax.layers);
+      plan.teacher = make_pass(store.apply(request.model_folder, base, request.adapters, softmax, placement),
+                               input, softmax.layers);
       plan.teacher->need_output = false;
     }
     return *plan.teacher;

@@ -25,7 +25,7 @@ PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& fol
   PreparedModel prepared;
   prepared.schedule = resolved(schedule, base->info().layers);
   const AppliedModel applied =
-      models.apply(folder, adapters, prepared.schedule, placement,
+      models.apply(folder, base, adapters, prepared.schedule, placement,
                    for_training ? AutomaticAdapters::tail : AutomaticAdapters::schedule);
   prepared.model = applied.model;
   prepared.image_size = applied.adapter_image_size().value_or(prepared.model->info().image_size);

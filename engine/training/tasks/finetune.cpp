@@ -144,7 +144,8 @@ AdapterRecord FinetuneTask::record_of(const NamedTensors& stored, const std::str
 std::unique_ptr<FinetuneTask> make_finetuning(const FinetuneRequest& request,
                                               const TrainingObserver& observer, const std::stop_token& stop,
                                               ModelStore& models) {
-  const ModelInfo& model = models.base(request.settings.model_folder)->info();
+  const auto base = models.base(request.settings.model_folder);
+  const ModelInfo& model = base->info();
   const Objective objective = objective_for(request.objective, model);
   const bool predicts = objective == Objective::next_token;
   if (predicts && !model.causal)

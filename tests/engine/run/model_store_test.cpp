@@ -95,31 +95,46 @@ TEST(ModelStore, WhatCouldNotBeLoadedIsTriedAgain) {
   EXPECT_EQ(*store.loads, 3);
 }
 
+void rename_label(const std::filesystem::path& model) {
+  std::string text = read_text_file(model / "config.json");
+  text.replace(text.find("\"maybe\""), 7, "\"perhaps\"");
+  write_file_atomically(model / "config.json", text);
+}
+
 // As where the script that has written them runs again.
 TEST(ModelStore, AModelWhoseFilesHaveChangedIsLoadedAgain) {
   const ToyFolder folder;
   const std::filesystem::path model = make_toy_model(folder, "bert");
-  const std::filesystem::path config = model / "config.json";
   const CountedStore store;
   const Schedule softmax{std::vector<KernelSpec>(2)};
   const Placement half{c10::kCPU, c10::kBFloat16};
   const std::weak_ptr<const Model> before = store.models->base(model);
   const std::weak_ptr<const Model> placed_before = store.models->apply(model, {}, softmax, half).model;
-  const auto listed_before = store.models->available(model);
+  const auto listed_before = store.models->available(model, *before.lock());
   EXPECT_EQ(before.lock()->info().labels.at(1), "maybe");
   EXPECT_EQ(before.lock()->info().stamp, model_stamp(model));
   std::ofstream(model / "notes.md") << "not read";
   EXPECT_EQ(store.models->base(model), before.lock());
 
-  std::string text = read_text_file(config);
-  text.replace(text.find("\"maybe\""), 7, "\"perhaps\"");
-  write_file_atomically(config, text);
+  rename_label(model);
   EXPECT_EQ(store.models->base(model)->info().labels.at(1), "perhaps");
   EXPECT_TRUE(before.expired());
   EXPECT_EQ(store.models->apply(model, {}, softmax, half).model->info().labels.at(1), "perhaps");
   EXPECT_TRUE(placed_before.expired());
-  EXPECT_NE(store.models->available(model), listed_before);
+  EXPECT_NE(store.models->available(model, *store.models->base(model)), listed_before);
   EXPECT_EQ(*store.loads, 2);
+}
+
+TEST(ModelStore, WhoHasReadTheBaseGoesOnWithTheSameVersion) {
+  const ToyFolder folder;
+  const std::filesystem::path model = make_toy_model(folder, "bert");
+  const CountedStore store;
+  const auto base = store.models->base(model);
+  rename_label(model);
+  const Schedule softmax{std::vector<KernelSpec>(2)};
+  EXPECT_EQ(store.models->apply(model, base, {}, softmax, Placement{}).model, base);
+  EXPECT_EQ(*store.loads, 1);
+  EXPECT_EQ(store.models->apply(model, {}, softmax, Placement{}).model->info().labels.at(1), "perhaps");
 }
 
 // Their hash is that of the weights.
