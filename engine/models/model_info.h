@@ -79,7 +79,7 @@ constexpr std::string_view bundled_model(const InputKind input) {
 std::filesystem::path resolve_model(std::string_view name_or_folder);
 
 // A text that changes when a file is written again that a model or a capture is read from: configuration,
-// weights, tokenizer. Empty if there is none of that name.
+// tokenizer, weights (model*.safetensors). Empty if there is none of that name.
 std::string model_stamp(const std::filesystem::path& folder);
 
 // Reads config.json alone, or a capture's header. Throws Error, ForeignFile (no known model_type or

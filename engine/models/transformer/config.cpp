@@ -1,7 +1,9 @@
 #include "engine/models/transformer/config.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -228,16 +230,36 @@ ModelConfig read_config(const std::filesystem::path& folder) {
   return config;
 }
 
+namespace {
+
+// Whether models are read from files of this name: others beside them, as adapters, figures and sessions, may
+// come and go.
+bool is_of_a_model(const std::filesystem::path& file) {
+  constexpr std::array<std::string_view, 10> names{
+      "config.json",    "generation_config.json", "model.safetensors.index.json",
+      "merges.txt",     "added_tokens.json",      "preprocessor_config.json",
+      "tokenizer.json", "tokenizer_config.json",  "vocab.json",
+      "vocab.txt"};
+  const std::string name = file.filename().string();
+  if (file.extension() == ".safetensors") return name.starts_with("model");
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool is_of_a_capture(const std::filesystem::path& file) {
+  const std::filesystem::path kind = file.extension();
+  return kind == ".json" || kind == ".txt" || kind == ".safetensors";
+}
+
+} // namespace
+
 std::string model_stamp(const std::filesystem::path& folder) {
   const std::filesystem::path place = capture_path(folder);
   std::error_code none;
   if (!std::filesystem::is_directory(place, none)) return file_stamp(place);
+  const auto is_read = std::filesystem::exists(place / "config.json", none) ? is_of_a_model : is_of_a_capture;
   std::vector<std::string> lines;
-  for (const std::filesystem::path& entry : entries_of(place)) {
-    const std::filesystem::path kind = entry.extension();
-    if (kind == ".json" || kind == ".txt" || kind == ".safetensors")
-      lines.push_back(entry.filename().string() + ' ' + file_stamp(entry) + '\n');
-  }
+  for (const std::filesystem::path& entry : entries_of(place))
+    if (is_read(entry)) lines.push_back(entry.filename().string() + ' ' + file_stamp(entry) + '\n');
   std::ranges::sort(lines);
   std::string all;
   for (const std::string& line : lines) all += line;

@@ -113,7 +113,8 @@ TEST(ModelStore, AModelWhoseFilesHaveChangedIsLoadedAgain) {
   const auto listed_before = store.models->available(model, *before.lock());
   EXPECT_EQ(before.lock()->info().labels.at(1), "maybe");
   EXPECT_EQ(before.lock()->info().stamp, model_stamp(model));
-  std::ofstream(model / "notes.md") << "not read";
+  for (const char* other : {"notes.md", "tail.safetensors", "figure.json"})
+    std::ofstream(model / other) << "not read";
   EXPECT_EQ(store.models->base(model), before.lock());
 
   rename_label(model);
