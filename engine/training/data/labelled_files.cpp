@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -154,11 +155,20 @@ std::int64_t matching_class(const std::vector<AdapterInfo::Class>& classes, cons
   return by_id >= 0 ? by_id : index(&AdapterInfo::Class::label);
 }
 
+void check_distinct(const std::vector<std::string>& classes) {
+  std::set<std::string> stored;
+  for (const std::string& name : classes)
+    if (const auto [same, is_new] = stored.insert(read_from_json(name)); !is_new)
+      throw UsageError("--classes", fmt::format("two classes have the name \"{}\"", *same),
+                       "rename one; bytes that are not UTF-8 do not tell names apart");
+}
+
 ClassPlan plan_classes(const std::vector<std::string>& asked, const std::vector<std::string>& available,
                        const std::vector<AdapterInfo::Class>& known,
                        const std::map<std::string, std::string>& labels) {
   ClassPlan plan;
   const auto& folders = asked.empty() ? available : asked;
+  check_distinct(folders);
   std::vector<std::string> matched, unmatched;
   for (const auto& folder : folders)
     (matching_class(known, folder) >= 0 ? matched : unmatched).push_back(folder);

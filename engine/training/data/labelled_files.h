@@ -82,6 +82,9 @@ std::map<std::string, std::string> read_labels(const std::filesystem::path& file
 // The class whose id, else whose label, is the sub-folder's name; −1 if there is none.
 std::int64_t matching_class(const std::vector<AdapterInfo::Class>& classes, const std::string& folder);
 
+// Throws UsageError if two of these are stored as the same name, with U+FFFD for what is not UTF-8.
+void check_distinct(const std::vector<std::string>& classes);
+
 struct ClassPlan {
   std::vector<std::string> folders;        // to train on
   std::vector<AdapterInfo::Class> classes; // of the classifier after training
@@ -92,7 +95,8 @@ struct ClassPlan {
 
 // `asked`: --classes, may be empty; `available`: the existing folders; `known`: the classifier's classes,
 // empty without a classifier; `labels`: folder → label. If the classifier knows some of the folders, only
-// those are used. Throws UsageError if --classes names some that it does not know, listing them.
+// those are used. Throws UsageError if --classes names some that it does not know, listing them, and as
+// check_distinct.
 ClassPlan plan_classes(const std::vector<std::string>& asked, const std::vector<std::string>& available,
                        const std::vector<AdapterInfo::Class>& known,
                        const std::map<std::string, std::string>& labels);

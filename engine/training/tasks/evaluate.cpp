@@ -59,6 +59,7 @@ Evaluation::Evaluation(const Placement& placement, const EvaluateRequest& reques
 
 std::vector<std::int64_t> Evaluation::classes_of(const std::vector<std::string>& names,
                                                  const std::string& what) const {
+  check_distinct(names);
   std::vector<std::int64_t> targets;
   std::vector<std::string> unknown;
   for (const auto& name : names) {

@@ -117,6 +117,12 @@ TEST(TrainingClasses, KnownOnesKeepTheirPlace) {
   EXPECT_EQ(anew.classes[1].label, "y");
 }
 
+// Both became one class in silence.
+TEST(TrainingClasses, ThatDifferOnlyInBytesThatAreNotUtf8AreRefused) {
+  EXPECT_THROW(plan_classes({}, {"caf\xe9", "caf\xe8"}, {}, {}), UsageError);
+  EXPECT_EQ(plan_classes({}, {"caf\xe9", "bar"}, {}, {}).classes.size(), 2U);
+}
+
 double step_of(Optimizer& optimizer, const double learning_rate, const double clip_norm) {
   const at::Tensor norms = optimizer.gradient_norms();
   return optimizer.step(learning_rate, clip_norm,
