@@ -113,7 +113,7 @@ GenerationSpeedOutcome measure_generation_speed(
       outcome.dtype = model.dtype;
       if (round < 0) {
         times[i].weight_bytes = weight_bytes(*model.model, schedule);
-        times[i].untrained = !untrained_note(model, schedule).empty();
+        times[i].untrained = !untrained_note(*model.model, model.adapters, schedule).empty();
       }
       if (progress) progress(++done, total);
     }

@@ -75,8 +75,7 @@ PerplexityOutcome measure(const PerplexityRequest& request,
   outcome.device = model.device;
   outcome.dtype = model.dtype;
   outcome.notes = info.notes;
-  if (std::string note = untrained_note(model, outcome.schedule); !note.empty())
-    outcome.notes.push_back(std::move(note));
+  add_untrained_note(outcome.notes, model, outcome.schedule);
   for (const AppliedAdapter& adapter : model.adapters)
     if (adapter.for_schedule) outcome.adapters.push_back(adapter.info);
 

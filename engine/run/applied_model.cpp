@@ -70,8 +70,9 @@ std::string AppliedModel::layer_key(int layer, const KernelSpec& kernel) const {
   return key;
 }
 
-const AdapterInfo* AppliedModel::trained(int layer, const KernelSpec& kernel) const {
-  for (auto adapter = adapters.rbegin(); adapter != adapters.rend(); ++adapter)
+const AdapterInfo* trained_adapter(const std::vector<AppliedAdapter>& applied, const int layer,
+                                   const KernelSpec& kernel) {
+  for (auto adapter = applied.rbegin(); adapter != applied.rend(); ++adapter)
     for (const AdapterInfo::Layer& entry : adapter->info.layers)
       if (entry.layer == layer && entry.kernel == kernel) return &adapter->info;
   return nullptr;

@@ -49,11 +49,13 @@ struct AppliedModel {
   std::string embedding_key() const;
   // Equal if block `layer` under `kernel` maps the same input to the same output.
   std::string layer_key(int layer, const KernelSpec& kernel) const;
-  // The last applied adapter that was trained with this kernel in this layer; null if there is none.
-  const AdapterInfo* trained(int layer, const KernelSpec& kernel) const;
   // The image size that the last adapter for the schedule was trained at.
   std::optional<int> adapter_image_size() const;
 };
+
+// The last applied adapter that was trained with this kernel in this layer; null if there is none.
+const AdapterInfo* trained_adapter(const std::vector<AppliedAdapter>& applied, int layer,
+                                   const KernelSpec& kernel);
 
 // Which adapters an automatic choice includes.
 enum class AutomaticAdapters {

@@ -297,16 +297,20 @@ std::vector<LayerKernel> layer_kernels(const Model& model, const std::vector<Ker
   return kernels;
 }
 
-bool is_untrained(const AppliedModel& model, const int layer, const LayerKernel& kernel) {
+bool is_untrained(const std::vector<AppliedAdapter>& applied, const int layer, const LayerKernel& kernel) {
   return !kernel.kernel->info().exact_softmax && !kernel.own_parameters &&
-         model.trained(layer, kernel.kernel->spec()) == nullptr;
+         trained_adapter(applied, layer, kernel.kernel->spec()) == nullptr;
 }
 
-std::string untrained_note(const AppliedModel& model, const Schedule& schedule) {
+std::string untrained_note(const Model& model, const std::vector<AppliedAdapter>& applied,
+                           const Schedule& schedule) {
   std::vector<std::string> kernels;
   std::size_t count = 0;
-  for (int layer = 0; const LayerKernel& kernel : layer_kernels(*model.model, schedule.layers)) {
-    if (!is_untrained(model, layer++, kernel)) continue;
+  for (int layer = -1; const KernelSpec& spec : schedule.layers) {
+    ++layer;
+    const bool own_parameters = !model.kernel_parameters(layer, spec).empty();
+    const LayerKernel kernel{kernel_for(model.info(), spec), {}, own_parameters}; // initial ones cost time
+    if (!is_untrained(applied, layer, kernel)) continue;
     ++count;
     std::string name = kernel.kernel->spec().label();
     if (std::ranges::find(kernels, name) == kernels.end()) kernels.push_back(std::move(name));
@@ -314,6 +318,12 @@ std::string untrained_note(const AppliedModel& model, const Schedule& schedule) 
   if (count == 0) return {};
   return fmt::format("untrained: no adapter for {} in {} of {} layers", fmt::join(kernels, ", "), count,
                      schedule.layers.size());
+}
+
+void add_untrained_note(std::vector<std::string>& notes, const AppliedModel& model,
+                        const Schedule& schedule) {
+  std::string note = untrained_note(*model.model, model.adapters, schedule);
+  if (!note.empty()) notes.push_back(std::move(note));
 }
 
 std::optional<CachedHidden> PrefixCache::find(const std::string& key) {

@@ -37,9 +37,12 @@ std::vector<LayerKernel> layer_kernels(const Model& model, const std::vector<Ker
 
 // Whether the layer runs on the model's own weights, though not by softmax, and no adapter was trained for
 // that.
-bool is_untrained(const AppliedModel& model, int layer, const LayerKernel& kernel);
+bool is_untrained(const std::vector<AppliedAdapter>& applied, int layer, const LayerKernel& kernel);
 // What a result says of such layers of a schedule, "untrained: …"; empty if there is none.
-std::string untrained_note(const AppliedModel& model, const Schedule& schedule);
+std::string untrained_note(const Model& model, const std::vector<AppliedAdapter>& applied,
+                           const Schedule& schedule);
+// Adds it to the notes, unless it is empty.
+void add_untrained_note(std::vector<std::string>& notes, const AppliedModel& model, const Schedule& schedule);
 
 // A hidden state and how the block that computed it ran.
 struct CachedHidden {

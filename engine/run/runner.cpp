@@ -68,7 +68,8 @@ std::vector<LayerRun> layer_runs(const Pass& pass, const std::vector<PassBlock>&
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const LayerKernel& layer = pass.layers[i];
     const KernelInfo& info = layer.kernel->info();
-    const AdapterInfo* trained = pass.model.trained(static_cast<int>(i), layer.kernel->spec());
+    const AdapterInfo* trained =
+        trained_adapter(pass.model.adapters, static_cast<int>(i), layer.kernel->spec());
     LayerRun run;
     run.kernel = layer.kernel->spec();
     run.path = blocks[i].path;
@@ -77,7 +78,7 @@ std::vector<LayerRun> layer_runs(const Pass& pass, const std::vector<PassBlock>&
     run.cached = !blocks[i].ran;
     run.differentiable = blocks[i].ran && static_cast<int>(i) >= pass.first_gradient_layer;
     run.zero_denominators = blocks[i].zero_denominators;
-    run.untrained = is_untrained(pass.model, static_cast<int>(i), layer);
+    run.untrained = is_untrained(pass.model.adapters, static_cast<int>(i), layer);
     // Sums over tokens grow with their number; a normalised kernel does not depend on the resolution.
     run.other_resolution =
         image && trained && !info.normalised && trained->tokens > 0 && trained->tokens != pass.input.tokens;

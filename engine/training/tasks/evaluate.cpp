@@ -53,7 +53,7 @@ Evaluation::Evaluation(const Placement& placement, const EvaluateRequest& reques
       counts_(prepared_.classes.size()) {
   if (prepared_.classes.empty())
     throw UsageError("--model", "has no classifier", "apply an adapter that brings one with --adapter");
-  std::string untrained = untrained_note({prepared_.model, prepared_.adapters, {}, {}}, prepared_.schedule);
+  std::string untrained = untrained_note(*prepared_.model, prepared_.adapters, prepared_.schedule);
   if (!untrained.empty()) note(std::move(untrained));
 }
 
