@@ -11,6 +11,7 @@
 #include "engine/base/capture.h"
 #include "engine/base/error.h"
 #include "engine/base/json_depth.h"
+#include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 #include "engine/base/version.h"
 #include "engine/models/model_info.h"
@@ -198,11 +199,6 @@ Json session_json(const Session& session, const WriteContext& context) {
   return json;
 }
 
-// File names may be invalid UTF-8.
-std::string text_of(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-
 // Finds the files of a session and records the missing ones.
 class FileFinder {
 public:
@@ -302,7 +298,7 @@ std::string session_text(const Session& session, const fs::path& folder, FileHas
   context.reference = [&](const fs::path& path) { return reference_of(path, folder); };
   context.hash = [&](const fs::path& path) { return hashes.of(path); };
   context.pixels = true;
-  return text_of(session_json(session, context), 2) + "\n";
+  return text_of_json(session_json(session, context), 2) + "\n";
 }
 
 std::string compact_session_text(const Session& session, FileHashes& hashes) {
@@ -314,7 +310,7 @@ std::string compact_session_text(const Session& session, FileHashes& hashes) {
   kept.arrangement.clear();
   kept.file.clear();
   kept.changed = false;
-  return text_of(session_json(kept, context), -1);
+  return text_of_json(session_json(kept, context));
 }
 
 bool is_session(std::string_view text) {

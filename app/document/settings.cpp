@@ -12,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/json_depth.h"
+#include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 #include "engine/base/temporary.h"
 
@@ -99,8 +100,7 @@ std::string settings_text(const Settings& settings) {
     json["recent"].push_back({{recent.is_text ? "text" : "path", recent.value}});
   json["last_layout"] = settings.last ? layout_json(*settings.last) : Json(nullptr);
   json["training"] = settings.training.empty() ? Json(nullptr) : Json::parse(settings.training);
-  // File names may be invalid UTF-8.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return text_of_json(json, 2) + "\n";
 }
 
 Settings parse_settings(std::string_view text, std::string_view subject) {

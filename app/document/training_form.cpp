@@ -9,6 +9,7 @@
 #include "app/document/json_codec.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 #include "engine/base/text.h"
 #include "engine/base/tsv.h"
@@ -144,7 +145,7 @@ std::string training_text(const TrainingForm& form) {
             {"show_live", form.show_live},
             {"live_seconds", form.live_seconds}};
   for (std::size_t i = 0; i < plans_of.size(); ++i) json[plans_of[i].name] = json_of(form.plans[i]);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text_of_json(json);
 }
 
 TrainingForm parse_training(std::string_view text) {

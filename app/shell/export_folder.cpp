@@ -10,6 +10,7 @@
 #include "app/document/session_edits.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
+#include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 #include "engine/base/temporary.h"
 
@@ -81,7 +82,7 @@ pre {{ overflow-x: auto; font: 12px/1.45 "JetBrains Mono", monospace; }}
 std::string readable(const std::string& provenance) {
   const auto json = nlohmann::ordered_json::parse(provenance, nullptr, false);
   if (json.is_discarded()) return provenance;
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return text_of_json(json, 2);
 }
 
 std::string section_of(const ExportedPanel& panel) {

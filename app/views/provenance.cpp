@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 #include "engine/base/version.h"
 
@@ -124,15 +125,14 @@ std::string provenance_json(const RunResult& run, const RunInput& input, const E
   json["device"] = run.device;
   json["dtype"] = run.dtype;
   json["seed"] = execution.seed;
-  // Replaces invalid UTF-8, so that an odd file name cannot prevent a figure from being written.
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return text_of_json(json);
 }
 
 std::string with_view(const std::string& provenance, const std::string& panel, const std::string& session) {
   ordered_json json = ordered_json::parse(provenance);
   json["panel"] = panel;
   json["session"] = ordered_json::parse(session);
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return text_of_json(json);
 }
 
 FigureView view_of(const std::string& provenance) {

@@ -105,6 +105,10 @@ Image decode_image(std::span<const std::uint8_t> bytes, const std::string& subje
   return upright(decode_by_stb(bytes, subject, most_pixels), exif_orientation(bytes));
 }
 
+Image decode_image(const std::string& bytes, const std::string& subject) {
+  return decode_image(std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()), subject);
+}
+
 std::span<const std::string_view> picture_endings() {
   static constexpr std::array<std::string_view, 10> endings = {".png", ".jpg", ".jpeg", ".bmp", ".gif",
                                                                ".psd", ".tga", ".ppm",  ".pgm", ".pnm"};
@@ -116,8 +120,7 @@ bool has_picture_ending(const std::filesystem::path& file) {
 }
 
 Image load_image(const std::filesystem::path& file) {
-  const std::string bytes = read_text_file(file);
-  return decode_image({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, file.string());
+  return decode_image(read_text_file(file), file.string());
 }
 
 std::string encode_png(const Image& image) {

@@ -23,6 +23,7 @@ struct Image {
 Image load_image(const std::filesystem::path& file);
 Image decode_image(std::span<const std::uint8_t> bytes, const std::string& subject,
                    std::int64_t most_pixels = std::int64_t{1} << 28);
+Image decode_image(const std::string& bytes, const std::string& subject);
 
 // Throws Error for a picture of more than `most` pixels.
 void check_pixels(std::int64_t width, std::int64_t height, std::int64_t most, const std::string& subject);

@@ -240,8 +240,7 @@ private:
                                  const std::int64_t filled) const {
     const std::string file = picture(i).file.string(), bytes = read_text_file(file);
     try {
-      const Image image =
-          decode_image({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, file);
+      const Image image = decode_image(bytes, file);
       std::vector<at::Tensor> pixels;
       ModelInput input;
       for (int copy = 0; copy < request_.copies; ++copy) {
