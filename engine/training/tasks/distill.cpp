@@ -37,7 +37,7 @@ public:
         prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, {},
                                 training_placement(settings_.execution), true)),
         data_(make_distill_data(prepared_, request)),
-        read_hash_(data_->hash().substr(0, 12)) {
+        read_hash_(hash_of_read().substr(0, 12)) {
     softmax_ = kernel_for(prepared_.model->info(), {});
     kernel_ = kernel_for(prepared_.model->info(), request.kernel);
     split();
@@ -69,10 +69,10 @@ public:
     std::string files;
     for (const auto& file : request_.data) files += file.filename().string() + " ";
     return fmt::format(
-        "distill {} of {} over {} on {}({} items{} of hash {}, {} px, columns {} and {}, chunk {}-{}, "
+        "distill {} of {} over {} on {}({} items{} of hash {}{}, columns {} and {}, chunk {}-{}, "
         "held-out share {}), {} epochs, batch {}{}{}, seed {}",
         request_.kernel.text() + start_text(), prepared_.model->info().name, prepared_.base.substr(0, 12),
-        files, data_->items(), copies_text(), read_hash_, image_size(), request_.column, request_.pair_column,
+        files, data_->items(), copies_text(), read_hash_, size_text(), request_.column, request_.pair_column,
         request_.chunk.least, request_.chunk.most, settings_.validation_share, settings_.epochs,
         settings_.batch,
         settings_.accumulate > 1 ? fmt::format(" in {} parts", settings_.accumulate) : std::string(),
@@ -208,6 +208,14 @@ private:
     return info.input == InputKind::image ? settings_.execution.image_size.value_or(info.image_size) : 0;
   }
 
+  std::string size_text() const { return image_size() > 0 ? fmt::format(", {} px", image_size()) : ""; }
+
+  // What a resumed run must have in common. A capture's own hash is of a sample of its numbers.
+  std::string hash_of_read() const {
+    const std::string hash = data_->hash();
+    return prepared_.model->info().capture ? sha256_of_text(hash + data_hash_) : hash;
+  }
+
   std::string start_text() const { return start_hash_.empty() ? "" : " from " + start_hash_; }
 
   // Copies the maps of a group of heads from the leaves; groups are counted over all layers. The first axis
@@ -286,8 +294,8 @@ private:
   std::shared_ptr<const Kernel> kernel_, softmax_;
   PreparedModel prepared_;
   std::unique_ptr<DistillData> data_;
-  std::string read_hash_; // of the data as it was read, for what a resumed run must have in common
   std::string data_hash_ = data_hash(request_.data);
+  std::string read_hash_;                 // of the data as it was read
   std::vector<Items> train_, validation_; // batches of versions
   NamedTensors leaves_;
   std::string start_hash_;          // of the adapter that it starts from; empty: none

@@ -24,8 +24,8 @@ public:
   virtual std::shared_ptr<const Model> capture_of(std::int64_t /*version*/) const { return nullptr; }
   // The queries of a version. Batches have versions of similar length.
   virtual std::int64_t length(std::int64_t version) const = 0;
-  // SHA-256 of what was read: of the tokens of texts, of the names and sizes of pictures, of the numbers of
-  // captures.
+  // SHA-256 of what was read: of the tokens of texts, of the names and sizes of pictures; of captures, of
+  // which sequences these are and of a sample of their numbers.
   virtual std::string hash() const = 0;
   virtual std::vector<std::string> notes() const { return {}; }
 };
