@@ -138,6 +138,9 @@ private:
     HeldOut held_out = task_.validate();
     if (group_ == nullptr && stop_.stop_requested()) return;
     if (!std::isfinite(held_out.loss)) {
+      if (state_.step > 0 && steps_here_ == 0) // this is what it has resumed from
+        throw NotFinite(file_.string(), "the held-out loss of the state in it is not a number",
+                        "start again without --resume and with a lower --learning-rate");
       if (state_.step > 0) fail(state_.step, "the held-out loss is not a number");
       throw NotFinite("the held-out loss", "is not a number before the first step",
                       "check the model's weights and the data, or use --dtype float32");

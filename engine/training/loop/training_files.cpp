@@ -113,7 +113,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& file, const std::string&
     throw UsageError(
         "--resume",
         fmt::format("{} was made with {}, not with {}", file.string(), result.configuration, configuration),
-        "use the same options, or leave out --resume");
+        "use the same options; otherwise, or after an update of the program, leave out --resume");
   for (const auto& [name, view] : contents.tensors()) {
     const auto part = [&](const std::string_view prefix, NamedTensors& into) {
       if (name.starts_with(prefix)) into[name.substr(prefix.size())] = read_float(view, file.string(), name);
