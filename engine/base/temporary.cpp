@@ -39,11 +39,16 @@ fs::path file_behind(fs::path file) {
   fail_to_replace(file, ELOOP);
 }
 
+struct Permissions {
+  mode_t mode = 0;
+  gid_t group = 0;
+};
+
 // Who may read and write the file; nullopt if there is none.
-std::optional<mode_t> mode_of(const fs::path& file) {
+std::optional<Permissions> permissions_of(const fs::path& file) {
   struct stat status {};
   if (::lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  return status.st_mode & 0777U;
+  return Permissions{status.st_mode & 0777U, status.st_gid};
 }
 
 enum class TemporaryKind { file, folder };
@@ -185,13 +190,20 @@ void flush_file_system(const fs::path& folder) {
 }
 
 TemporaryFile::TemporaryFile(const fs::path& target) : target_(file_behind(target)) {
-  const std::optional<mode_t> mode = mode_of(target_);
-  TemporaryName taken = take_temporary(target_, TemporaryKind::file, mode.value_or(0666U));
+  const std::optional<Permissions> old = permissions_of(target_);
+  // Writable, so that the next writing can take over what a killed process leaves of a read-only file.
+  const mode_t mode = old ? old->mode | S_IWUSR : 0666U;
+  TemporaryName taken = take_temporary(target_, TemporaryKind::file, mode);
   name_ = std::move(taken.path);
   descriptor_ = taken.descriptor;
   // From the beginning: nobody may read of a private file what is being written. Fails where files have no
   // modes, which then need none.
-  if (mode) ::fchmod(descriptor_, *mode);
+  if (old) {
+    // Of groups that this user is not in it fails: the file is then of the user's own.
+    [[maybe_unused]] const int failed = ::fchown(descriptor_, static_cast<uid_t>(-1), old->group);
+    ::fchmod(descriptor_, mode);
+    if (mode != old->mode) read_only_mode_ = old->mode;
+  }
   if (::ftruncate(descriptor_, 0) == 0) return;
   const int error = errno;
   ::close(descriptor_);
@@ -219,6 +231,7 @@ void TemporaryFile::commit() {
 }
 
 void TemporaryFile::commit_unflushed() {
+  if (read_only_mode_) ::fchmod(descriptor_, *read_only_mode_);
   if (::rename(name_.c_str(), target_.c_str()) != 0) fail_to_replace(target_, errno);
   committed_ = true;
 }

@@ -4,13 +4,15 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace hydrascope {
 
-// FILE.hydrascope-part, with the mode of the file that it will replace; where FILE is a symbolic link, beside
-// and in place of what the link leads to. Removed unless commit() succeeds. All functions throw Error.
+// FILE.hydrascope-part, with the mode of the file that it will replace, and its group if the system allows
+// that; where FILE is a symbolic link of this user or root, beside and in place of what the link leads to.
+// Removed unless commit() succeeds. All functions throw Error.
 class TemporaryFile {
 public:
   explicit TemporaryFile(const std::filesystem::path& target);
@@ -26,6 +28,7 @@ public:
 private:
   std::filesystem::path target_, name_;
   int descriptor_ = -1;
+  std::optional<unsigned> read_only_mode_; // of the file that it replaces, given at the end
   bool committed_ = false;
 };
 

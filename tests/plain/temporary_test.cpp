@@ -130,6 +130,19 @@ TEST_F(Temporary, AFileKeepsItsMode) {
   EXPECT_EQ(fs::status(folder() / "other.svg").permissions(), fs::status(folder() / "usual").permissions());
 }
 
+TEST_F(Temporary, AReadOnlyFileStaysOneAndItsTemporaryCanBeTakenOver) {
+  scratch_.write("figure.svg", "old");
+  fs::permissions(file(), fs::perms::owner_read);
+  {
+    TemporaryFile begun(file());
+    EXPECT_EQ(fs::status(folder() / "figure.svg.hydrascope-part").permissions(),
+              fs::perms::owner_read | fs::perms::owner_write);
+  }
+  write_file_atomically(file(), "new");
+  EXPECT_EQ(read_text_file(file()), "new");
+  EXPECT_EQ(fs::status(file()).permissions(), fs::perms::owner_read);
+}
+
 TEST_F(Temporary, ASymbolicLinkStaysOne) {
   fs::create_directory(folder() / "real");
   scratch_.write("real/figure.svg", "old");
