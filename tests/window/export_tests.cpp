@@ -28,7 +28,7 @@ void numbers_are_copied(ImGuiTestContext* context) {
   between_frames(context, [&] {
     const char* copied = ImGui::GetClipboardText();
     text = copied == nullptr ? "" : copied;
-    csv = csv_text(*application().figure_of("predictions"));
+    csv = csv_text(application().figure_of("predictions").value());
   });
   IM_CHECK(text.starts_with("panel\tkind\ttitle\trow\t"));
   IM_CHECK_EQ(std::ranges::count(text, '\n') + 1, std::ranges::count(csv, '\n')); // without the provenance
@@ -132,7 +132,7 @@ void figures_lead_back(ImGuiTestContext* context) {
   const Document exported = copy_of_document();
   for (const char* ending : {".svg", ".pdf", ".png", ".csv", ".json", ".npy"}) {
     const fs::path file = scratch_file(std::string("entropy") + ending);
-    write_figure(*application().figure_of("entropy"), file);
+    write_figure(application().figure_of("entropy").value(), file);
     start_over_at_once();
     const Document before = copy_of_document();
     IM_CHECK(open_path(editor(), file));
@@ -154,7 +154,7 @@ void figures_lead_back(ImGuiTestContext* context) {
 
 // As the command line would have written it.
 fs::path figure_of_command(const std::string& name, const std::string& command) {
-  Figure figure = *application().figure_of("entropy");
+  Figure figure = application().figure_of("entropy").value();
   figure.provenance = nlohmann::json{{"program", "hydrascope"}, {"command", command}}.dump();
   fs::path file = scratch_file(name);
   write_figure(figure, file);
@@ -209,6 +209,8 @@ void commands_lead_to_views(ImGuiTestContext* context) {
   IM_CHECK(document().view.shown == Shown::all);
   IM_CHECK_STR_EQ(document().scene().schedules[0].layers.back().text().c_str(), "hydra-cosine");
   IM_CHECK_STR_EQ(document().scene().schedules[1].layers.back().text().c_str(), "softmax");
+
+  settle(context); // there is a figure to write
 
   // What cannot be followed leaves all as it was.
   const Document shown = copy_of_document();

@@ -80,7 +80,7 @@ void register_query_tests(ImGuiTestEngine* engine) {
     IM_CHECK(document().scene().query == middle + columns - 1);
     context->KeyPress(ImGuiKey_Escape, 0);
     settle(context);
-    const Figure figure = *application().figure_of("focus");
+    const Figure figure = application().figure_of("focus").value();
     const auto& overlay = std::get<OverlayPanel>(figure.panels.front());
     IM_CHECK(overlay.query_row == rows / 2 + 1);
     IM_CHECK(overlay.query_column == columns / 2 - 1);
@@ -95,7 +95,7 @@ void register_query_tests(ImGuiTestEngine* engine) {
     IM_CHECK_STR_EQ(json_query().c_str(), "0");
     choose_query(context, "$$3/“sat”");
     IM_CHECK_STR_EQ(json_query().c_str(), "3");
-    const Figure figure = *application().figure_of("focus");
+    const Figure figure = application().figure_of("focus").value();
     IM_CHECK(std::get<TokensPanel>(figure.panels.front()).query == 3);
 
     // Pieces of words, too, can be told from each other.
@@ -147,7 +147,7 @@ void register_map_tests(ImGuiTestEngine* engine) {
         show_maps(context);
         IM_CHECK_STR_EQ(document_json(document()).at("view").at("maps").dump().c_str(),
                         R"(["focus","attention","rollout"])");
-        const Figure figure = *application().figure_of("focus");
+        const Figure figure = application().figure_of("focus").value();
         IM_CHECK_EQ(figure.panels.size(), 3U);
         for (const char* map : {"photograph", "$$1/photograph", "$$2/photograph"})
           IM_CHECK(context->ItemExists(map));
@@ -181,7 +181,7 @@ void register_map_tests(ImGuiTestEngine* engine) {
         select_query(editor(), 0);
         select_head(editor(), {.head = 2, .fusion = HeadFusion::mean});
         show_maps(context);
-        const Figure figure = *application().figure_of("focus");
+        const Figure figure = application().figure_of("focus").value();
         IM_CHECK_EQ(figure.panels.size(), 3U);
         const AttentionRowResult* row = find(results(), AttentionRowKey{.layer = layer, .query = 0}).result;
         IM_CHECK(row != nullptr);
@@ -214,7 +214,7 @@ void register_map_tests(ImGuiTestEngine* engine) {
     select_query(editor(), std::nullopt);
     select_head(editor(), {.head = std::nullopt, .fusion = HeadFusion::max});
     show_maps(context);
-    Figure figure = *application().figure_of("focus");
+    Figure figure = application().figure_of("focus").value();
     IM_CHECK_EQ(figure.panels.size(), 3U);
     const auto tokens = static_cast<double>(shown_run().tokens.size());
     const RolloutResult* rollout = find(results(), RolloutKey{.fusion = HeadFusion::max}).result;
@@ -229,7 +229,7 @@ void register_map_tests(ImGuiTestEngine* engine) {
     // A masked word neither asks nor is looked at.
     hide_tokens(editor(), 3, 1, true);
     settle(context);
-    figure = *application().figure_of("focus");
+    figure = application().figure_of("focus").value();
     IM_CHECK(std::isnan(cells(figure.panels[1])[3]));
     IM_CHECK(std::get<TokensPanel>(figure.panels[2]).note.find(fmt::format("{:.0f} tokens", tokens - 1)) !=
              std::string::npos);
@@ -257,7 +257,7 @@ void register_map_tests(ImGuiTestEngine* engine) {
       view.maps = {MapKind::focus, MapKind::attention, MapKind::rollout};
     });
     settle(context);
-    const Figure figure = *application().figure_of("focus");
+    const Figure figure = application().figure_of("focus").value();
     IM_CHECK_EQ(figure.panels.size(), 9U);
     IM_CHECK_EQ(figure.columns, 3);
     for (std::size_t row = 0; row < 3; ++row) {

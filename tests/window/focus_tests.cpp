@@ -81,15 +81,15 @@ const std::vector<float>& values_of(const FigurePanel& panel) {
 // Each side alone is what it is beside the others, whatever was shown before it.
 void one_side_after_another(ImGuiTestContext* context) {
   compare_with_softmax(context, elu, false);
-  const std::map<std::string, Figure> all = {{"focus", *application().figure_of("focus")},
-                                             {"layers", *application().figure_of("layers")}};
+  const std::map<std::string, Figure> all = {{"focus", application().figure_of("focus").value()},
+                                             {"layers", application().figure_of("layers").value()}};
   const std::vector<std::pair<Shown, std::string>> sides = {
       {Shown::difference, "A − B, "}, {Shown::b, "B, "}, {Shown::difference, "A − B, "}, {Shown::a, "A, "}};
   for (const auto& [shown, name] : sides) {
     change_view(editor(), "One side", [&](ViewOptions& view) { view.shown = shown; });
     settle(context);
     for (const auto& [panel, three] : all) {
-      const Figure one = *application().figure_of(panel);
+      const Figure one = application().figure_of(panel).value();
       const std::size_t maps = one.panels.size(), first = static_cast<std::size_t>(shown) * maps;
       IM_CHECK_EQ(three.panels.size(), maps * 3);
       for (std::size_t i = 0; i < maps; ++i) {
@@ -132,8 +132,8 @@ void register_side_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "focus", "one_texture_for_all_maps")->TestFunc = one_texture_for_all_maps;
   IM_REGISTER_TEST(engine, "focus", "three_maps_of_a_photograph")->TestFunc = [](ImGuiTestContext* context) {
     compare_with_softmax(context, elu, false);
-    check_difference(*application().figure_of("focus"), 1);
-    check_difference(*application().figure_of("layers"),
+    check_difference(application().figure_of("focus").value(), 1);
+    check_difference(application().figure_of("layers").value(),
                      static_cast<std::size_t>(document().scene().model->layers));
     context->ItemClick("//###layers/$$3/thumbnail");
     settle(context);
@@ -143,8 +143,8 @@ void register_side_tests(ImGuiTestEngine* engine) {
 
   IM_REGISTER_TEST(engine, "focus", "three_maps_of_a_sentence")->TestFunc = [](ImGuiTestContext* context) {
     compare_with_softmax(context, elu, true);
-    check_difference(*application().figure_of("focus"), 1);
-    check_difference(*application().figure_of("layers"),
+    check_difference(application().figure_of("focus").value(), 1);
+    check_difference(application().figure_of("layers").value(),
                      static_cast<std::size_t>(document().scene().model->layers));
     keep_picture(context, "sentence-sides");
     for (const char* map : {"rows", "$$1/rows", "$$2/rows"})
@@ -211,7 +211,7 @@ void register_interpolation_tests(ImGuiTestEngine* engine) {
       context->ItemClick(("//$FOCUSED/" + label).c_str());
       context->Yield(2);
       IM_CHECK_STR_EQ(interpolation_name(document().view.look.interpolation), name);
-      const Figure figure = *application().figure_of("focus");
+      const Figure figure = application().figure_of("focus").value();
       IM_CHECK(std::get<OverlayPanel>(figure.panels.front()).interpolation ==
                document().view.look.interpolation);
       if (std::string(name) == "bicubic") keep_picture(context, "bicubic");
