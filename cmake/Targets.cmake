@@ -46,7 +46,7 @@ target_link_libraries(hydrascope_plain PUBLIC ${HYDRASCOPE_PLAIN_LIBRARIES})
 
 # ---- Engine: LibTorch inside, plain C++ types outside ------------------------------------------------------------------
 hydrascope_sources(_engine_sources engine)
-list(FILTER _engine_sources EXCLUDE REGEX "^${CMAKE_SOURCE_DIR}/engine/(attention/linear/cuda/plugin\\.cpp$|figures/|models/tokenizer/)")
+list(FILTER _engine_sources EXCLUDE REGEX "/engine/(attention/linear/cuda/plugin\\.cpp$|figures/|models/tokenizer/)")
 list(REMOVE_ITEM _engine_sources ${HYDRASCOPE_PLAIN_SOURCES})
 list(FILTER _engine_sources EXCLUDE REGEX "/cpu/[a-z]+_loops\\.cpp$")
 hydrascope_units(_engine_units engine ${_engine_sources})

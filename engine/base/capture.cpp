@@ -160,16 +160,13 @@ std::string Capture::model_hash() const {
 std::string Capture::content_hash() const {
   constexpr std::size_t sample = 1024;
   std::string text;
-  for (const SafetensorsFile& file : files_) {
-    for (const auto& [key, value] : file.metadata())
-      text += fmt::format("|{} {} {}|", key, value.size(), value);
+  for (const SafetensorsFile& file : files_)
     for (const auto& [name, view] : file.tensors()) {
       text += fmt::format("|{} {} {}|", name, element_name(view.type), shape_text(view));
       const std::string_view bytes(reinterpret_cast<const char*>(view.bytes.data()), view.bytes.size());
       text += bytes.substr(0, sample);
       text += bytes.substr(bytes.size() - std::min(bytes.size(), sample));
     }
-  }
   return sha256_of_text(text);
 }
 

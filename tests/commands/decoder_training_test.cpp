@@ -74,8 +74,8 @@ TEST_F(DecoderTraining, WithoutAnAdapterTheResultIsUntrained) {
   EXPECT_EQ(speeds.at(0).at("untrained"), false);
   EXPECT_EQ(speeds.at(1).at("untrained"), true);
   const std::string text = hydrascope(bench).output;
-  EXPECT_NE(text.find("elu (untrained)"), std::string::npos) << text;
-  EXPECT_EQ(text.find("softmax (untrained)"), std::string::npos) << text;
+  EXPECT_NE(text.find("elu ×3 (untrained)"), std::string::npos) << text;
+  EXPECT_EQ(text.find("softmax ×3 (untrained)"), std::string::npos) << text;
 }
 
 TEST_F(DecoderTraining, AnswersAreLearntAndScored) {

@@ -476,14 +476,6 @@ std::size_t mappings_of(const std::string& file) {
   return count;
 }
 
-TEST_F(CaptureFiles, AreToldApartByMetadataToo) {
-  Content content = small_capture();
-  const std::string before = Capture::open(write(content.text())).content_hash();
-  EXPECT_EQ(Capture::open(write(content.text(), "copy.safetensors")).content_hash(), before);
-  content.metadata["scale"] = "[0.5,0.25]";
-  EXPECT_NE(Capture::open(write(content.text(), "other.safetensors")).content_hash(), before);
-}
-
 TEST_F(CaptureFiles, AThousandMalformedOnesAreRefused) {
   Mutations mutations(26);
   const std::size_t open_before = entries("/proc/self/fd");

@@ -296,7 +296,8 @@ Figure draw_sheet(FigureTask& task) {
     } catch (const Error& error) { // the sheet continues without a picture that is broken or cannot be run
       if (!failure && image.image) failure = std::current_exception();
       const std::string name = picture.file.string(), reason = error.what();
-      task.notes.push_back("skipped " + (reason.starts_with(name) ? reason : name + ": " + reason));
+      task.notes.push_back(reason.starts_with(name) ? fmt::format("skipped {}", reason)
+                                                    : fmt::format("skipped {}: {}", name, reason));
       continue;
     }
     const Verdict verdict = verdict_of(*last, picture.label);
