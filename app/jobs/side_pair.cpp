@@ -1,5 +1,6 @@
 #include "app/jobs/side_pair.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace hydrascope::app {
@@ -10,10 +11,10 @@ bool will_come(const SideResults& results) { return !results.cancelled && result
 
 } // namespace
 
-std::array<const SideResults*, 2> SidePair::choose(const bool both, const SideResults& a,
+std::array<const SideResults*, 2> SidePair::choose(const Shown shown, const SideResults& a,
                                                    const SideResults& b) {
   const std::array<const SideResults*, 2> newest{&a, &b};
-  if (!both || (a.any() == nullptr && b.any() == nullptr)) { // one side, or another model
+  if (shown == Shown::a || (a.any() == nullptr && b.any() == nullptr)) { // one side, or another model
     last_ = {};
     return newest;
   }
@@ -22,23 +23,27 @@ std::array<const SideResults*, 2> SidePair::choose(const bool both, const SideRe
     return newest;
   }
   const bool one_is_fresh = a.fresh || b.fresh;
-  const bool keeps = last_[0].any() != nullptr && (!one_is_fresh || will_come(a.fresh ? b : a));
-  if (!keeps && !one_is_fresh) return newest;
-  std::array<const SideResults*, 2> shown{};
-  for (std::size_t side = 0; side < shown.size(); ++side) {
-    const SideResults& now = *newest[side];
-    if (!keeps && now.fresh) {
-      shown[side] = &now;
-      continue;
-    }
-    SideResults& other = keeps ? last_[side] : without_results_[side];
-    other.stale = keeps && now.stale;
-    other.stale_seconds = now.stale_seconds;
-    other.error = now.error;
-    other.cancelled = now.cancelled;
-    shown[side] = &other;
+  const bool has_pair = last_[0].any() != nullptr && last_[1].any() != nullptr;
+  if (one_is_fresh && !(has_pair && will_come(a.fresh ? b : a))) {
+    const std::size_t fresh = a.fresh ? 0 : 1, other = 1 - fresh;
+    last_[fresh] = *newest[fresh];
+    last_[other] = {};
+    last_[other].error = newest[other]->error;
+    last_[other].cancelled = newest[other]->cancelled;
+    if (shown != Shown::b) return {fresh == 0 ? &a : &last_[0], fresh == 1 ? &b : &last_[1]};
+    // Alone on the screen: what B showed stays, and A's are not beside it.
+    if (other == 0) return {&last_[0], &b};
+    nothing_ = {};
+    return {&nothing_, &b};
   }
-  return shown;
+  if (last_[0].any() == nullptr && last_[1].any() == nullptr) return newest;
+  for (std::size_t side = 0; side < last_.size(); ++side) {
+    last_[side].stale = a.stale || b.stale; // together they are of an earlier state
+    last_[side].stale_seconds = std::max(a.stale_seconds, b.stale_seconds);
+    last_[side].error = newest[side]->error;
+    last_[side].cancelled = newest[side]->cancelled;
+  }
+  return {last_.data(), &last_[1]};
 }
 
 } // namespace hydrascope::app

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "app/document/document.h"
 #include "app/jobs/results.h"
 
 namespace hydrascope::app {
@@ -11,13 +12,13 @@ namespace hydrascope::app {
 // the last such pair, so that no panel shows A's new input beside B's old one, or subtracts the two.
 class SidePair {
 public:
-  // The results to be shown, which live until the next call. `both`: both sides run; else each has its own.
-  // Where one will not come, since its run failed or was cancelled, the other's stand without it.
-  std::array<const SideResults*, 2> choose(bool both, const SideResults& a, const SideResults& b);
+  // The results to be shown, which live until the next call, or as long as `a` and `b`. Where one side's will
+  // not come, since its run failed or was cancelled, the other's stand without them.
+  std::array<const SideResults*, 2> choose(Shown shown, const SideResults& a, const SideResults& b);
 
 private:
-  std::array<SideResults, 2> last_; // the last pair; empty if there is none
-  std::array<SideResults, 2> without_results_;
+  std::array<SideResults, 2> last_; // the last pair, or one side of it alone; empty if there is none
+  SideResults nothing_;
 };
 
 } // namespace hydrascope::app

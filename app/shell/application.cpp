@@ -262,7 +262,7 @@ bool Application::take_results() {
 
 void Application::update_snapshot(const Requested& requested) {
   snapshot_.document = &shown_document();
-  snapshot_.results = pair_.choose(shown_document().view.shown != Shown::a, coordinator_->results(Side::a),
+  snapshot_.results = pair_.choose(shown_document().view.shown, coordinator_->results(Side::a),
                                    coordinator_->results(Side::b));
   snapshot_.computing = coordinator_->computing();
   snapshot_.progress = coordinator_->progress();

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <limits>
+#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
@@ -104,8 +105,11 @@ std::string SessionStore::finish(Editor& editor) {
 }
 
 fs::path SessionStore::own_file(const Editor& editor) const {
-  if (!waiting_.empty()) return waiting_.back().file;
-  return job_ && !written_.copy ? written_.file : editor.session().file;
+  const std::size_t session = editor.document().session;
+  for (const Waiting& each : waiting_ | std::views::reverse)
+    if (each.session.document.session == session) return each.file;
+  const bool written = job_ && !written_.copy && written_.document.session == session;
+  return written ? written_.file : editor.session().file;
 }
 
 void SessionStore::save(const Editor& editor, const std::optional<fs::path>& file) {

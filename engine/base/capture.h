@@ -63,8 +63,8 @@ public:
   const CaptureTokens* tokens(std::int64_t count, std::int64_t item) const;
   // Which model was recorded, apart from the numbers: equal for captures of the same model.
   std::string model_hash() const;
-  // Of the numbers: of names, types and shapes, and of the first and the last kilobyte of each tensor. Figures
-  // keep it, so that it stays as it is; where a change in between matters, file_stamp() tells.
+  // Of the numbers: of names, types and shapes, and of the first and the last kilobyte of each tensor.
+  // Figures keep it, so that it stays as it is; where a change in between matters, file_stamp() tells.
   std::string content_hash() const;
   // The files, which stay mapped for as long as one of them is held.
   const std::vector<SafetensorsFile>& files() const { return files_; }

@@ -192,17 +192,19 @@ void flush_file_system(const fs::path& folder) {
 TemporaryFile::TemporaryFile(const fs::path& target) : target_(file_behind(target)) {
   const std::optional<Permissions> old = permissions_of(target_);
   // Writable, so that the next writing can take over what a killed process leaves of a read-only file.
-  const mode_t mode = old ? old->mode | S_IWUSR : 0666U;
+  // Not for a group yet: the file is not of the old one's before fchown().
+  const mode_t mode = old ? (old->mode & ~S_IRWXG) | S_IWUSR : 0666U;
   TemporaryName taken = take_temporary(target_, TemporaryKind::file, mode);
   name_ = std::move(taken.path);
   descriptor_ = taken.descriptor;
   // From the beginning: nobody may read of a private file what is being written. Fails where files have no
   // modes, which then need none.
   if (old) {
-    // Of groups that this user is not in it fails: the file is then of the user's own.
-    [[maybe_unused]] const int failed = ::fchown(descriptor_, static_cast<uid_t>(-1), old->group);
-    ::fchmod(descriptor_, mode);
-    if (mode != old->mode) read_only_mode_ = old->mode;
+    // Of a group that this user is not in it fails: the user's own then gets what all have.
+    const bool kept = ::fchown(descriptor_, static_cast<uid_t>(-1), old->group) == 0;
+    const mode_t final_mode = kept ? old->mode : (old->mode & ~S_IRWXG) | ((old->mode & S_IRWXO) << 3U);
+    ::fchmod(descriptor_, final_mode | S_IWUSR);
+    if ((final_mode & S_IWUSR) == 0) read_only_mode_ = final_mode;
   }
   if (::ftruncate(descriptor_, 0) == 0) return;
   const int error = errno;

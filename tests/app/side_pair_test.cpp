@@ -28,8 +28,8 @@ protected:
   }
   // The generations shown; 0: none.
   std::pair<std::uint64_t, std::uint64_t> shown(const SideResults& a, const SideResults& b,
-                                                const bool both = true) {
-    results_ = pair_.choose(both, a, b);
+                                                const Shown view = Shown::all) {
+    results_ = pair_.choose(view, a, b);
     const auto generation = [](const SideResults* one) {
       return one->any() == nullptr ? 0 : one->any()->generation;
     };
@@ -65,11 +65,22 @@ TEST_F(SidePairTest, IsGivenUpWhereOneWillNotCome) {
   EXPECT_EQ(shown(of(3, true), failed(2)), Generations(3, 0));
   EXPECT_EQ(results_[1]->error, "no");
   EXPECT_FALSE(results_[1]->stale);
-  EXPECT_EQ(shown(failed(3), failed(2)), Generations(1, 2)); // nothing new to show
+  EXPECT_EQ(shown(of(3, true), of(2, false)),
+            Generations(3, 0)); // it is tried again, and is not to jump back
+  EXPECT_EQ(shown(failed(3), failed(2)), Generations(3, 0));
+  EXPECT_TRUE(results_[0]->stale);
+}
+
+// Alone on the screen B keeps what it showed, as A does.
+TEST_F(SidePairTest, LeavesWhatBShowedWhereItIsAlone) {
+  EXPECT_EQ(shown(of(1, true), of(2, true), Shown::b), Generations(1, 2));
+  const SideResults a = of(3, true), b = failed(2);
+  EXPECT_EQ(shown(a, b, Shown::b), Generations(0, 2));
+  EXPECT_TRUE(results_[1]->stale);
 }
 
 TEST_F(SidePairTest, LeavesOutWhatIsOldWhereTheComparisonBegins) {
-  EXPECT_EQ(shown(of(7, true), of(6, false), false), Generations(7, 6)); // A alone is shown
+  EXPECT_EQ(shown(of(7, true), of(6, false), Shown::a), Generations(7, 6));
   EXPECT_EQ(shown(of(7, true), of(6, false)), Generations(7, 0));
   EXPECT_EQ(shown(of(7, true), of(8, true)), Generations(7, 8));
   EXPECT_EQ(shown({}, {}), Generations(0, 0)); // another model: nothing of the last one stays

@@ -172,7 +172,7 @@ void values_are_sorted_and_copied(ImGuiTestContext* context) {
 }
 
 // B cannot run on the longer text: its old results stand neither beside A's new ones nor are they subtracted.
-void a_side_that_fails_leaves_the_other(ImGuiTestContext* context) {
+void a_side_that_fails_leaves_nothing_old(ImGuiTestContext* context) {
   start_over(context);
   open_text(editor(), "The cat sat on the mat.");
   const std::size_t unselected = document().scene().layer == 0 ? 1 : 0; // what is compared can run
@@ -241,8 +241,8 @@ void register_column_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "columns", "vectors_of_one_width")->TestFunc = vectors_of_one_width_are_subtracted;
   IM_REGISTER_TEST(engine, "columns", "values_are_sorted_and_copied")->TestFunc =
       values_are_sorted_and_copied;
-  IM_REGISTER_TEST(engine, "columns", "a_side_that_fails_leaves_the_other")->TestFunc =
-      a_side_that_fails_leaves_the_other;
+  IM_REGISTER_TEST(engine, "columns", "a_side_that_fails_leaves_nothing_old")->TestFunc =
+      a_side_that_fails_leaves_nothing_old;
   IM_REGISTER_TEST(engine, "columns", "no_line_is_copied_that_is_not_meant")->TestFunc =
       no_line_is_copied_that_is_not_meant;
 }

@@ -233,7 +233,7 @@ ModelConfig read_config(const std::filesystem::path& folder) {
 namespace {
 
 // Whether models are read from files of this name: others beside them, as adapters, figures and sessions, may
-// come and go.
+// come and go. Shards may have any name.
 bool is_of_a_model(const std::filesystem::path& file) {
   constexpr std::array<std::string_view, 10> names{
       "config.json",    "generation_config.json", "model.safetensors.index.json",
@@ -241,7 +241,11 @@ bool is_of_a_model(const std::filesystem::path& file) {
       "tokenizer.json", "tokenizer_config.json",  "vocab.json",
       "vocab.txt"};
   const std::string name = file.filename().string();
-  if (file.extension() == ".safetensors") return name.starts_with("model");
+  if (file.extension() == ".safetensors") {
+    std::error_code none;
+    return name.starts_with("model") ||
+           !std::filesystem::exists(file.parent_path() / "model.safetensors", none);
+  }
   return std::ranges::find(names, name) != names.end();
 }
 
