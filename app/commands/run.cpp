@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/commands/output.h"
 #include "app/commands/run_output.h"
 #include "app/document/capture_input.h"
 #include "engine/base/error.h"
@@ -155,7 +156,7 @@ void run_command(const RunOptions& options) {
   const auto result = Runner().run(request);
   std::vector<std::string> missing;
   if (!options.output.empty()) write_tensors(options.output, run_tensors(*result, tensors, head, missing));
-  for (const std::string& note : missing) std::cerr << "note: " << note << '\n';
+  print_notes(missing);
   if (options.common.json)
     std::cout << text_of_json(run_json(*result), 2) << '\n';
   else

@@ -51,7 +51,7 @@ public:
         problem_ = std::move(problem);
         done_ = true;
       }
-      --background_jobs_at_work(); // whoever waits for this finds it done
+      --background_jobs_at_work(); // after done_, which is read once this is 0
       if (wake_ && !retired_) wake_();
     });
   }

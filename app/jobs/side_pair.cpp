@@ -30,11 +30,10 @@ std::array<const SideResults*, 2> SidePair::choose(const Shown shown, const Side
     last_[other] = {};
     last_[other].error = newest[other]->error;
     last_[other].cancelled = newest[other]->cancelled;
-    if (shown != Shown::b) return {fresh == 0 ? &a : &last_[0], fresh == 1 ? &b : &last_[1]};
-    // Alone on the screen: what B showed stays, and A's are not beside it.
-    if (other == 0) return {&last_[0], &b};
-    nothing_ = {};
-    return {&nothing_, &b};
+    if (b.fresh) return {&last_[0], &b};
+    // B alone on the screen keeps what it showed, and A's are not beside it.
+    if (shown == Shown::b) return {&nothing_, &b};
+    return {&a, &last_[1]};
   }
   if (last_[0].any() == nullptr && last_[1].any() == nullptr) return newest;
   for (std::size_t side = 0; side < last_.size(); ++side) {

@@ -18,7 +18,7 @@ public:
 
 private:
   std::array<SideResults, 2> last_; // the last pair, or one side of it alone; empty if there is none
-  SideResults nothing_;
+  SideResults nothing_;             // stays empty
 };
 
 } // namespace hydrascope::app

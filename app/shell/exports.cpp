@@ -13,6 +13,19 @@
 
 namespace hydrascope::app {
 
+namespace {
+
+// Waits for the job and frees it. An error goes to stderr: the window is gone.
+template <typename Result>
+void finish_without_window(std::unique_ptr<BackgroundJob<Result>>& job) {
+  job->wait();
+  const std::string problem = job->take().problem;
+  if (!problem.empty()) fmt::print(stderr, "error: {}\n", problem);
+  job.reset();
+}
+
+} // namespace
+
 void Exports::start(double now) {
   since_ = now;
   file_ = std::move(queue_.front().file);
@@ -81,10 +94,7 @@ void Exports::cancel() {
 void Exports::shut_down() {
   while (job_ || !queue_.empty()) {
     if (!job_) start(since_);
-    job_->wait();
-    const std::string problem = job_->take().problem;
-    if (!problem.empty()) fmt::print(stderr, "error: {}\n", problem);
-    job_.reset();
+    finish_without_window(job_);
   }
   for (const Waiting& each : panels_)
     fmt::print(stderr, "error: {}: not written, as its results were not complete\n", each.file.string());
@@ -175,10 +185,7 @@ void EverythingExport::finish(Editor& editor) {
 void EverythingExport::shut_down() {
   if (job_) {
     if (cancelled_) job_->stop();
-    job_->wait();
-    const std::string problem = job_->take().problem;
-    if (!problem.empty()) fmt::print(stderr, "error: {}\n", problem);
-    job_.reset();
+    finish_without_window(job_);
   }
   constexpr auto message = "error: {}: not written, as the results were not complete\n";
   if (active() && !cancelled_) fmt::print(stderr, message, folder_.string());

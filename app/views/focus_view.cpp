@@ -279,4 +279,8 @@ std::string rollout_flags(const RolloutResult& rollout) {
   return rollout.magnitudes ? "absolute weights in signed layers" : "";
 }
 
+std::string discard_text(double share) {
+  return fmt::format("lowest {:.0f} % of weights dropped", 100 * share);
+}
+
 } // namespace hydrascope::app

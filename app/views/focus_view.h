@@ -81,5 +81,7 @@ std::string map_subtitle(const RunResult& run, MapKind kind, std::optional<std::
 // Warnings that stand beside the kernel's name: "implied weights, signed"; empty if there is none.
 std::string attention_flags(const AttentionRowResult& row, const KernelSpec& kernel);
 std::string rollout_flags(const RolloutResult& rollout);
+// "lowest 25 % of weights dropped", of a share of each row's weights.
+std::string discard_text(double share);
 
 } // namespace hydrascope::app

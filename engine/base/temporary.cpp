@@ -197,8 +197,8 @@ TemporaryFile::TemporaryFile(const fs::path& target) : target_(file_behind(targe
   TemporaryName taken = take_temporary(target_, TemporaryKind::file, mode);
   name_ = std::move(taken.path);
   descriptor_ = taken.descriptor;
-  // From the beginning: nobody may read of a private file what is being written. Fails where files have no
-  // modes, which then need none.
+  // Before anything is written: others must not read a private file while it is written. Ignored where the
+  // file system has no modes.
   if (old) {
     // Of a group that this user is not in it fails: the user's own then gets what all have.
     const bool kept = ::fchown(descriptor_, static_cast<uid_t>(-1), old->group) == 0;

@@ -82,8 +82,8 @@ public:
   AppliedModel apply(const std::filesystem::path& folder, const AdapterChoice& choice,
                      const Schedule& schedule, const Placement& placement,
                      AutomaticAdapters automatic = AutomaticAdapters::all);
-  // The same over what base() has returned for this folder, even if its files have changed since: whoever has
-  // read from that goes on with the same version.
+  // The same for a base model that base() returned for this folder. An operation that has read from it keeps
+  // that version, even if the files have changed since.
   AppliedModel apply(const std::filesystem::path& folder, const std::shared_ptr<const Model>& base,
                      const AdapterChoice& choice, const Schedule& schedule, const Placement& placement,
                      AutomaticAdapters automatic = AutomaticAdapters::all);

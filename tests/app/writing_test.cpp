@@ -46,6 +46,18 @@ protected:
     for (const WrittenToken& token : editor_.writing.side(side).tokens) all.push_back(token.id);
     return all;
   }
+  void save(const std::filesystem::path& file) const {
+    FileHashes hashes;
+    write_file_atomically(file, session_text(present_session(editor_, ""), file.parent_path(), hashes));
+  }
+  // Saves the session and opens it in the other editor.
+  void reopen_in(Editor& other) const {
+    const ScratchFolder scratch;
+    const auto file = scratch / "session.json";
+    save(file);
+    other.set_initial(small_document());
+    ASSERT_TRUE(open_session(other, file));
+  }
   std::string text() const { return std::get<TextInput>(*editor_.document().scene().input).text; }
 
   Editor editor_;
@@ -224,13 +236,8 @@ TEST_F(WritingTest, NoTokenIsNamedThatTheShownTextDoesNotHave) {
   };
   set([](WritingOptions& options) { options.follow = false; });
   expect_none_beyond(editor_);
-  const ScratchFolder scratch;
-  FileHashes hashes;
-  const auto file = scratch / "session.json";
-  write_file_atomically(file, session_text(present_session(editor_, ""), file.parent_path(), hashes));
   Editor other;
-  other.set_initial(small_document());
-  ASSERT_TRUE(open_session(other, file));
+  ASSERT_NO_FATAL_FAILURE(reopen_in(other));
   expect_none_beyond(other);
   set([](WritingOptions& options) { options.follow = true; });
   job_.start(editor_, true); // anew: the text has not been read again
@@ -245,14 +252,8 @@ TEST_F(WritingTest, ASessionKeepsItAndGoesOnAlike) {
   const Ids whole = ids(Side::a);
   set([](WritingOptions& options) { options.tokens = 4; });
   write();
-  const ScratchFolder scratch;
-  FileHashes hashes;
-  const auto file = scratch / "session.json";
-  write_file_atomically(file, session_text(present_session(editor_, ""), file.parent_path(), hashes));
-
   Editor other;
-  other.set_initial(small_document());
-  ASSERT_TRUE(open_session(other, file));
+  ASSERT_NO_FATAL_FAILURE(reopen_in(other));
   const Writing& read = other.writing;
   EXPECT_EQ(read.prompt, editor_.writing.prompt);
   EXPECT_EQ(read.model, "written");
@@ -270,9 +271,8 @@ TEST_F(WritingTest, ASessionKeepsItAndGoesOnAlike) {
 
 TEST_F(WritingTest, ASessionsTextReplacesOneThatIsBeingWritten) {
   const ScratchFolder scratch;
-  FileHashes hashes;
   const auto file = scratch / "session.json";
-  write_file_atomically(file, session_text(present_session(editor_, ""), file.parent_path(), hashes));
+  save(file);
   set([](WritingOptions& options) { options.tokens = 30; });
   job_.start(editor_, true);
   while (editor_.writing.sides[0].tokens.empty()) job_.update(editor_, false);

@@ -14,6 +14,7 @@
 #include "app/commands/figure/many_inputs.h"
 #include "app/commands/figure/options.h"
 #include "app/commands/figure/task.h"
+#include "app/commands/output.h"
 #include "app/shell/session_export.h"
 #include "engine/base/error.h"
 #include "engine/base/json_text.h"
@@ -34,7 +35,7 @@ void draw_one(const FigureOptions& options, const std::string& command,
   Runner runner;
   FigureTask task{options, runner, command};
   const Figure figure = draw(task);
-  for (const auto& note : task.notes) std::cerr << "note: " << note << "\n";
+  print_notes(task.notes);
   if (figure.panels.empty()) {
     std::cerr << "note: this model and schedule have nothing to show as " << options.kind
               << "; no figure was written\n";

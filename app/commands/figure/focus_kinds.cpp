@@ -215,7 +215,7 @@ Figure draw_rollout(FigureTask& task) {
   const auto result = task.runner.run(run.request);
   const RolloutResult& rollout = *result->quantities.find(key);
   std::string title = "rollout · " + head.text();
-  if (discard > 0) title += fmt::format(", lowest {:.0f} % of weights dropped", 100 * discard);
+  if (discard > 0) title += ", " + discard_text(discard);
   Figure figure = map_figure(task.options, run.request, *result, MapKind::rollout,
                              rollout_map(*result, rollout, query_of(run.request, *result), {}),
                              with_flags(title, rollout_flags(rollout)), std::nullopt);

@@ -224,8 +224,7 @@ void FocusColumn::set_caption(const Document& document, const std::string& side,
     append(fmt::format("layer {}", layer));
   }
   if (kind_ != MapKind::focus) append(found_.heads);
-  if (kind_ == MapKind::rollout && view.discard > 0)
-    append(fmt::format("lowest {:.0f} % of weights dropped", view.discard * 100));
+  if (kind_ == MapKind::rollout && view.discard > 0) append(discard_text(view.discard));
   // The query stands in the toolbar, too.
   explained_.clear();
   if (kind_ == MapKind::focus) explained_.push_back("explaining: " + run.target);

@@ -47,9 +47,9 @@ protected:
   // requested.
   void visit_held_out(std::int64_t count, const ItemLength& length,
                       const std::function<void(const Items& batch)>& work) const;
-  // For configuration(): the model, its kernels and what of it is trained.
+  // Parts of configuration(). The model, its kernels and which of its parameters are trained.
   std::string model_text() const;
-  // The same of the steps: batch, optimizer, seed and the type of products. The learning rate may change.
+  // Epochs, batch, optimizer, seed and the type of products; not the learning rate, which may change.
   std::string steps_text() const;
   // What an adapter's record says whatever the objective. `stored`: its tensors; `data`: a summary of them.
   AdapterRecord record_of(const NamedTensors& stored, const std::string& data, const Checkpoint& state,
