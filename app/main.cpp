@@ -105,8 +105,9 @@ bool draws_window(const CLI::App& program) {
 
 int run(int argc, char** argv) {
   CLI::App program(
-      "Hydrascope: see what a vision transformer or BERT attends to, and swap the attention kernel of any "
-      "layer while looking.",
+      "Hydrascope: see what a vision transformer, BERT or a decoder attends to, and swap the attention "
+      "kernel of "
+      "any layer.",
       "hydrascope");
   program.set_version_flag("--version", app::version_text);
   program.footer("Without a command the window opens. Every command answers --help.");

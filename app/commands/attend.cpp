@@ -86,7 +86,7 @@ void run(AttendOptions options) {
 
 void add_attend_command(CLI::App& program) {
   CLI::App* const command =
-      program.add_subcommand("attend", "one attention kernel on q, k, v from a safetensors file");
+      program.add_subcommand("attend", "run one attention kernel on q, k, v from a safetensors file");
   const auto options = std::make_shared<AttendOptions>();
   command->add_option("kernel", options->kernel, "kernel, as in hedgehog or softmax:heads=4")->required();
   command
@@ -109,7 +109,7 @@ void add_attend_command(CLI::App& program) {
       ->capture_default_str();
   command
       ->add_option("--dtype", options->request.dtype,
-                   "q, k, v are rounded to it: float32, bfloat16 or float16")
+                   "q, k, v are rounded to it: float32, bfloat16 or, on a GPU, float16")
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
       ->capture_default_str();
   command->add_flag("--json", options->json, "one JSON document on standard output");

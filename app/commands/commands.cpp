@@ -97,7 +97,10 @@ void add_kernel_options(CLI::App& command, ScheduleText& schedule) {
   command.add_option("--kernel", schedule.kernel, "kernel of all layers")
       ->capture_default_str()
       ->group(group);
-  command.add_option("--replace", schedule.replace, "front:k=KERNEL, back:k=KERNEL or interleave:k=KERNEL")
+  command
+      .add_option("--replace", schedule.replace,
+                  "front:k=KERNEL (the first k layers), back:k=KERNEL (the last k) or interleave:k=KERNEL (k "
+                  "that alternate from the last)")
       ->allow_extra_args(false)
       ->group(group);
 }
@@ -137,7 +140,7 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
                   "auto or cpu, cuda or cuda:i where there is an NVIDIA GPU")
       ->capture_default_str()
       ->group(execution);
-  command.add_option("--dtype", options.execution.dtype, "float32, bfloat16 or float16")
+  command.add_option("--dtype", options.execution.dtype, "float32, bfloat16 or, on a GPU, float16")
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
       ->capture_default_str()
       ->group(execution);

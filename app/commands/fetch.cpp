@@ -75,8 +75,8 @@ void run(const FetchOptions& options) {
 } // namespace
 
 void add_fetch_command(CLI::App& program) {
-  CLI::App* const command =
-      program.add_subcommand("fetch", "A model from the Hugging Face Hub into the Hugging Face cache");
+  CLI::App* const command = program.add_subcommand(
+      "fetch", "download a model from the Hugging Face Hub into the Hugging Face cache");
   command->footer(
       "Afterwards --model REPOSITORY finds it. A download that was interrupted goes on where it ended. Read "
       "from "

@@ -200,8 +200,8 @@ void run(const FlopsOptions& options, bool scheduled) {
 } // namespace
 
 void add_flops_command(CLI::App& program) {
-  CLI::App* const command =
-      program.add_subcommand("flops", "multiply-accumulates of an encoder by formula, per layer and kernel");
+  CLI::App* const command = program.add_subcommand(
+      "flops", "count multiply-accumulates of an encoder by formula, per layer and kernel");
   command->footer("Without a schedule: the rows of the Hydra paper's tables 2 to 4.");
   const auto options = std::make_shared<FlopsOptions>();
   std::vector<std::string> names;

@@ -192,7 +192,7 @@ void run(const KernelsOptions& options) {
 
 void add_kernels_command(CLI::App& program) {
   CLI::App* const command =
-      program.add_subcommand("kernels", "the attention kernels and what is known of each");
+      program.add_subcommand("kernels", "list the attention kernels and what is known of each");
   const auto options = std::make_shared<KernelsOptions>();
   add_common_options(*command, options->common);
   add_data_options(*command, options->data);

@@ -167,8 +167,8 @@ void run_command(const RunOptions& options) {
 
 void add_run_command(CLI::App& program) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command =
-      program.add_subcommand("run", "one forward pass over a picture or a text, or over recorded attention");
+  CLI::App* command = program.add_subcommand(
+      "run", "run a model once on a picture or a text, or kernels on recorded attention");
   command->add_option("CAPTURE", options->common.capture, "recorded attention, as --capture");
   command->add_option("--image", options->image, "picture file");
   command->add_option("--text", options->text, "text");

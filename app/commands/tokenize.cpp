@@ -61,8 +61,8 @@ void tokenize(const std::string& model) {
 } // namespace
 
 void add_tokenize_command(CLI::App& program) {
-  auto* command =
-      program.add_subcommand("tokenize", "Token ids of the texts on standard input, a text a line");
+  auto* command = program.add_subcommand(
+      "tokenize", "print the token ids of the texts on standard input, one text a line");
   command->footer(
       "What the tokenizer adds is included: [CLS] and [SEP] for a BERT, where a tab within a line separates "
       "a "

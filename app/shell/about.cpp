@@ -53,7 +53,9 @@ void AboutWindow::draw(const RunResult* run, const DeviceList* devices, const Gr
       text += "\nthis run: " + execution_text(*run, path_text(run->layers.back().path));
     ImGui::PushTextWrapPos(0);
     ImGui::TextUnformatted(
-        "Shows what a vision transformer or BERT attends to, under softmax and the kernels that replace it.");
+        "Shows what a vision transformer, BERT or a decoder attends to, under softmax and the kernels that "
+        "replace "
+        "it.");
     ImGui::Dummy({0, 4});
     ImGui::TextUnformatted(text.c_str());
     ImGui::PopTextWrapPos();
