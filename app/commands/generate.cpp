@@ -174,10 +174,13 @@ void add_bench_generate(CLI::App& bench_command) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* const command =
       bench_command.add_subcommand("generate", "time and memory of a prompt and of each token after it");
-  command->add_option("--context", options->request.contexts, "tokens before the first that is written")
+  command
+      ->add_option(
+          "--context", options->request.contexts,
+          "tokens before the first that is written (default: 128, 1024 and 8192, shortened to what the "
+          "model's positions leave)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+      ->check(CLI::PositiveNumber);
   command->add_option("--tokens", options->request.tokens, "written and timed after each context")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

@@ -33,6 +33,17 @@ std::vector<Schedule> schedules_of(const GenerationSpeedRequest& request, const 
   return schedules;
 }
 
+// The request's contexts, or the default ones that the model has positions for; what is longer becomes the
+// longest that fits.
+std::vector<std::int64_t> contexts_of(const GenerationSpeedRequest& request, const ModelInfo& model) {
+  if (!request.contexts.empty()) return request.contexts;
+  const std::int64_t most = std::max(model.max_tokens - request.tokens, 1);
+  std::vector<std::int64_t> contexts;
+  for (const std::int64_t context : {128, 1024, 8192})
+    if (contexts.empty() || contexts.back() < most) contexts.push_back(std::min(context, most));
+  return contexts;
+}
+
 // The bytes of the weights that a token's products read, in the type in which they read them (of the
 // embeddings only where they are the head, too), and of the schedule's maps.
 std::int64_t weight_bytes(const Model& model, const Schedule& schedule) {
@@ -88,13 +99,14 @@ GenerationSpeedOutcome measure_generation_speed(
   const ModelInfo& info = base->info();
   const Placement placement = placement_of(request.execution);
   const std::vector<Schedule> schedules = schedules_of(request, info.layers);
-  for (const std::int64_t context : request.contexts)
+  const std::vector<std::int64_t> contexts = contexts_of(request, info);
+  for (const std::int64_t context : contexts)
     if (context < 1 || context + request.tokens > info.max_tokens)
       throw UsageError(fmt::format("--context {}", context),
                        fmt::format("with {} more tokens exceeds the {} positions of {}", request.tokens,
                                    info.max_tokens, info.name),
-                       "name smaller contexts");
-  const std::size_t cases = schedules.size() * request.contexts.size();
+                       "name smaller contexts, or fewer tokens with --tokens");
+  const std::size_t cases = schedules.size() * contexts.size();
   std::vector<Times> times(cases);
   std::vector<double> bandwidths;
   GenerationSpeedOutcome outcome;
@@ -102,13 +114,14 @@ GenerationSpeedOutcome measure_generation_speed(
   std::int64_t done = 0;
   for (int round = -1; round < request.rounds; ++round) { // the first one warms up
     for (std::size_t i = 0; i < cases; ++i) {
-      const Schedule& schedule = schedules[i / request.contexts.size()];
+      const Schedule& schedule = schedules[i / contexts.size()];
       const AppliedModel model =
           models->apply(request.model_folder, base, request.adapters, schedule, placement);
       Times warm_up;
-      const std::int64_t context = request.contexts[i % request.contexts.size()];
+      const std::int64_t context = contexts[i % contexts.size()];
       run_round(model, schedule, placement, round < 0 ? std::min<std::int64_t>(context, 128) : context,
-                round < 0 ? 2 : request.tokens, stop, round < 0 ? warm_up : times[i]);
+                round < 0 ? std::min(2, request.tokens) : request.tokens, stop,
+                round < 0 ? warm_up : times[i]);
       outcome.device = model.device;
       outcome.dtype = model.dtype;
       if (round < 0) {
@@ -124,9 +137,9 @@ GenerationSpeedOutcome measure_generation_speed(
   outcome.read_bandwidth = median(bandwidths);
   for (std::size_t i = 0; i < cases; ++i) {
     GenerationSpeed speed;
-    speed.schedule = schedules[i / request.contexts.size()].summary();
+    speed.schedule = schedules[i / contexts.size()].summary();
     speed.untrained = times[i].untrained;
-    speed.context = request.contexts[i % request.contexts.size()];
+    speed.context = contexts[i % contexts.size()];
     speed.prefill_tokens_per_second =
         static_cast<double>(speed.context) / repeated_time(times[i].prefill).median;
     speed.decode_ms = 1000 * repeated_time(times[i].decode).median;

@@ -20,7 +20,8 @@ struct GenerationSpeedRequest {
   AdapterChoice adapters;
   ScheduleChoice schedule;
   std::vector<KernelSpec> kernels; // each in all layers, in place of the schedule; empty: the schedule
-  std::vector<std::int64_t> contexts = {128, 1024, 8192};
+  // Tokens before those; empty: 128, 1024 and 8192, shortened to what the model's positions leave for them.
+  std::vector<std::int64_t> contexts;
   int tokens = 32; // written after each context
   int rounds = 5;  // schedules and contexts take turns
   ExecutionOptions execution;
@@ -47,8 +48,8 @@ struct GenerationSpeedOutcome {
   int threads = 0;
 };
 
-// Tokens are random. Throws UsageError (no decoder, contexts beyond its positions, kernels that cannot be
-// decoded), Cancelled.
+// Tokens are random. Throws UsageError (no decoder, contexts or tokens beyond its positions, kernels that
+// cannot be decoded), Cancelled.
 GenerationSpeedOutcome measure_generation_speed(
     const GenerationSpeedRequest& request,
     const std::function<void(std::int64_t, std::int64_t)>& progress = {}, const std::stop_token& stop = {},

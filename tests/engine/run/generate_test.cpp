@@ -277,6 +277,25 @@ TEST(GenerationSpeed, MeasuresTimeAndState) {
   EXPECT_THROW(measure_generation_speed(request), UsageError);
 }
 
+// The model has 512 positions: what is asked for has to fit, the default contexts are made to.
+TEST(GenerationSpeed, DefaultContextsFitTheModel) {
+  GenerationSpeedRequest request;
+  request.model_folder = written_model();
+  request.adapters.automatic = false;
+  request.rounds = 1;
+  for (const auto& [tokens, expected] :
+       {std::pair{12, std::vector<std::int64_t>{128, 500}}, std::pair{480, std::vector<std::int64_t>{32}}}) {
+    request.tokens = tokens;
+    std::vector<std::int64_t> contexts;
+    for (const GenerationSpeed& speed : measure_generation_speed(request).speeds)
+      contexts.push_back(speed.context);
+    EXPECT_EQ(contexts, expected) << tokens;
+  }
+  request.tokens = 512;
+  EXPECT_THAT(message_of<UsageError>([&] { measure_generation_speed(request); }),
+              testing::HasSubstr("--tokens"));
+}
+
 class PerplexityTest : public testing::Test {
 protected:
   PerplexityTest() {
