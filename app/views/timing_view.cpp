@@ -296,27 +296,4 @@ Figure timing_sides_figure(const TimingView& a, const TimingView& b) {
   return figure;
 }
 
-Figure timing_figure(const RunResult& run) {
-  Figure figure;
-  figure.title = run.model.name + " · time of each layer";
-  figure.subtitle = fmt::format("{}; {} · {}; whole run {:.1f} ms", run.schedule.summary(),
-                                execution_text(run, ""), threads_of(run), run.seconds * 1000);
-  BarsPanel panel;
-  panel.x_label = "time (ms)";
-  std::vector<std::string> cached;
-  for (std::size_t layer = 0; layer < run.layers.size(); ++layer) {
-    if (run.layers[layer].cached) {
-      cached.push_back(std::to_string(layer));
-      continue;
-    }
-    panel.labels.push_back(fmt::format("{}  {}", layer, run.layers[layer].kernel.label()));
-    panel.values.push_back(run.layers[layer].seconds * 1000);
-    panel.colours.push_back(kernel_colour(run.layers[layer].kernel.name));
-  }
-  if (!cached.empty())
-    figure.subtitle += fmt::format("; kept from an earlier run: layers {}", fmt::join(cached, ", "));
-  figure.panels.emplace_back(std::move(panel));
-  return figure;
-}
-
 } // namespace hydrascope::app

@@ -110,7 +110,4 @@ Figure timing_figure(const TimingView& view);
 Figure timing_difference_figure(const TimingView& a, const TimingView& b);
 Figure timing_sides_figure(const TimingView& a, const TimingView& b);
 
-// The layer times of one run in ms, in the kernels' colours; the subtitle names the cached layers left out.
-Figure timing_figure(const RunResult& run);
-
 } // namespace hydrascope::app

@@ -161,7 +161,22 @@ protected:
 };
 
 TEST_F(FigureNumbers, MeasuredTimesAreDrawnToo) {
-  EXPECT_EQ(drawn("timing" + sentence)["panels"][0]["values"].size(), 6u);
+  // Of passes after one that packs the weights and reads them from the disk.
+  const std::string capture =
+      " --capture '" + (source_folder() / "tests/golden/captures/vit.safetensors").string() + "'";
+  for (const auto& [input, layers] : {std::pair{sentence, 6U}, std::pair{capture, 2U}}) {
+    const json timing = drawn("timing" + input);
+    const json& bars = timing["panels"][0];
+    EXPECT_THAT(timing["subtitle"].get<std::string>(),
+                testing::HasSubstr("median of 10 passes after a warm-up"));
+    ASSERT_EQ(bars["values"].size(), layers);
+    ASSERT_EQ(bars["marks"].size(), layers);
+    EXPECT_EQ(bars["marks_are"], "p95 (ms)");
+    for (std::size_t layer = 0; layer < layers; ++layer) {
+      EXPECT_GT(bars["values"][layer].get<double>(), 0);
+      EXPECT_LE(bars["values"][layer].get<double>(), bars["marks"][layer].get<double>());
+    }
+  }
   const auto panels = drawn("scaling --kernels elu,hydra-cosine --lengths 16,32")["panels"];
   for (const int panel : {0, 1}) { // time, memory
     const auto& lines = panels[panel]["lines"];

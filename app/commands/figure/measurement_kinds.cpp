@@ -23,15 +23,17 @@
 
 namespace hydrascope::app {
 
+// What the window's panel shows once its passes have been timed.
 Figure draw_timing(FigureTask& task) {
+  constexpr int passes = 10;
   RunTask run = run_task(task);
-  const bool capture = read_model_info(run.request.model_folder).capture != nullptr;
-  if (capture) run.request.quantities.add(LayerTimesKey{.passes = 1});
-  RunResult result = *task.runner.run(run.request);
-  if (capture) // whose layers run for their times alone
-    for (std::size_t layer = 0; layer < result.layers.size(); ++layer)
-      result.layers[layer].seconds = result.quantities.find(LayerTimesKey{.passes = 1})->front().at(layer);
-  return finished(task, timing_figure(result), run.request, result);
+  run.request.quantities.add(LayerTimesKey{.passes = passes});
+  const RunResult result = *task.runner.run(run.request);
+  TimingRecord times;
+  times.add(result);
+  TimingView view = timing_view(result, times, std::nullopt);
+  view.runs = fmt::format("median of {} passes after a warm-up", passes);
+  return finished(task, timing_figure(view), run.request, result);
 }
 
 Figure draw_scaling(FigureTask& task) {
