@@ -70,7 +70,9 @@ void read_image_sizes(const std::filesystem::path& folder, const ModelConfig& co
 
 void add_head(const ModelConfig& config, bool has_classifier, Architecture& made) {
   const double width = config.width;
-  if (config.architecture == "BertForMaskedLM" || config.architecture == "BertForPreTraining") {
+  if (config.causal) {
+    made.token_head_products = width * config.vocabulary;
+  } else if (config.architecture == "BertForMaskedLM" || config.architecture == "BertForPreTraining") {
     made.token_head_products = width * width + width * config.vocabulary;
     ++made.norms_outside_blocks;
   } else if (has_classifier) {
@@ -126,6 +128,7 @@ Architecture architecture_of_model(const std::filesystem::path& folder) {
   made.input = info.input;
   made.layers = config.layers;
   made.heads = config.heads;
+  made.key_heads = config.key_heads;
   made.width = config.width;
   made.intermediate = config.intermediate;
   made.gated_mlp = config.gated_mlp;
@@ -172,9 +175,11 @@ Flops count(const Architecture& architecture, const TokenLayout& layout, std::in
                              .tokens = tokens,
                              .head_width = architecture.width / architecture.heads,
                              .has_layer_input = true,
+                             .key_heads = architecture.key_heads,
                              .layout = layout};
   const auto rows = static_cast<double>(tokens);
   const double width = architecture.width;
+  const auto key_width = static_cast<double>(heads_of(shape).of_keys() * shape.head_width);
   const double norm = norm_per_element * rows * width;
   Flops flops;
   flops.tokens = tokens;
@@ -187,7 +192,7 @@ Flops count(const Architecture& architecture, const TokenLayout& layout, std::in
     const KernelFlops& kernel = found->second;
     flops.layers.push_back(
         {.kernel = spec,
-         .projections = kernel.query_products + 3 * rows * width * width,
+         .projections = kernel.query_products + rows * width * (2 * key_width + width),
          .attention = kernel.attention,
          .attention_counted = kernel.attention_counted,
          .mlp = (architecture.gated_mlp ? 3 : 2) * rows * width * architecture.intermediate,

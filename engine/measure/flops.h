@@ -22,12 +22,13 @@ namespace hydrascope {
 
 // ---- Architectures ----
 
-// The dimensions of an encoder, which determine its flops.
+// The dimensions of an encoder or decoder, which determine its flops.
 struct Architecture {
   std::string name;
   InputKind input = InputKind::image;
   int layers = 12;
   int heads = 12;
+  int key_heads = 0;       // of keys and values, each for several heads of queries; 0: as many as heads
   int width = 768;         // D
   int intermediate = 3072; // width of the MLP's hidden layer
   bool gated_mlp = false;  // two projections into the hidden layer (SwiGLU)
@@ -50,7 +51,8 @@ const std::vector<Architecture>& known_architectures();
 const Architecture& architecture_named(std::string_view name);
 
 // The architecture of an installed model, from its config.json: with the head that its `architectures` entry
-// names and the input size of its pre-processing, without adapters. Throws as read_model_info.
+// names (a decoder's logits of every token) and the input size of its pre-processing, without adapters.
+// Throws as read_model_info.
 Architecture architecture_of_model(const std::filesystem::path& folder);
 
 // ---- Counting ----
@@ -58,8 +60,9 @@ Architecture architecture_of_model(const std::filesystem::path& folder);
 // One block, in multiply-accumulates.
 struct LayerFlops {
   KernelSpec kernel;
-  double projections = 0;       // q, k, v and output: 4·N·D², 3·N·D² for a kernel without W_q (poly-nl)
-  double attention = 0;         // the kernel's own, as Kernel::cost gives it
+  double projections = 0; // q, k, v and output: 4·N·D², 3·N·D² for a kernel without W_q (poly-nl);
+                          // k and v of grouped heads: 2·N·D·(key_heads·d) in place of 2·N·D²
+  double attention = 0;   // the kernel's own, as Kernel::cost gives it
   double attention_counted = 0; // of these in `total`: 0 for Hydra's element-wise products
   double mlp = 0;               // 2·N·D·D′, 3·N·D·D′ where gated
   double norms = 0;             // the block's two and the kernel's own
