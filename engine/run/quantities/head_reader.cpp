@@ -30,17 +30,22 @@ bool is_softmax(const LayerKernel& kernel) { return kernel.kernel->spec() == sof
 
 } // namespace
 
-RowTile::RowTile(const AttentionInput& input, const TokenMasks& masks, std::int64_t first, std::int64_t end)
-    : input_(input), mask_(masks.keys) {
+RowTile::RowTile(const AttentionInput& input, const at::Tensor& queries, std::int64_t first, std::int64_t end)
+    : input_(input) {
   rows_ = at::arange(first, end, input_.q.options().dtype(at::kLong));
-  real_rows_ = take_mask(masks.queries, rows_);
-  count_ = masks.queries.defined() ? real_rows_.sum(1, true).to(at::kDouble)
-                                   : at::full({input_.q.size(0), 1}, static_cast<double>(end - first),
-                                              input_.q.options().dtype(at::kDouble));
+  real_rows_ = take_mask(queries, rows_);
+  count_ = queries.defined() ? real_rows_.sum(1, true).to(at::kDouble)
+                             : at::full({input_.q.size(0), 1}, static_cast<double>(end - first),
+                                        input_.q.options().dtype(at::kDouble));
 }
 
-at::Tensor RowTile::entries() const {
-  if (mask_.defined()) return (count_ * mask_.sum(1, true).to(at::kDouble)).sum();
+const at::Tensor& RowTile::visible() {
+  if (!visible_) visible_ = visible_keys(input_, rows_);
+  return *visible_;
+}
+
+at::Tensor RowTile::entries() {
+  if (visible().defined()) return visible().sum().to(at::kDouble);
   return (count_ * static_cast<double>(input_.q.size(2))).sum();
 }
 
@@ -52,9 +57,8 @@ const at::Tensor& RowTile::softmax() {
 const RankedRows& RowTile::scores(std::int64_t heads) {
   const auto known = scores_.find(heads);
   if (known != scores_.end()) return known->second;
-  if (scores_.empty()) visible_ = visible_keys(input_, rows_);
   const at::Tensor values = attention_scores(input_, rows_, heads);
-  return scores_.emplace(heads, rank_rows(values, visible_)).first->second;
+  return scores_.emplace(heads, rank_rows(values, visible())).first->second;
 }
 
 at::Tensor mean_over_rows(const at::Tensor& values, const at::Tensor& real_rows) {
@@ -103,14 +107,14 @@ std::vector<KernelHeadValues> read_heads(std::span<const HeadQuantity* const> qu
     }
   }
 
-  const TokenMasks masks{query_mask(input), key_mask(input)};
+  const at::Tensor queries = query_mask(input);
   const std::int64_t tokens = input.q.size(2);
   const std::int64_t row_bytes =
       input.q.size(0) * most_heads * tokens * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t step = std::clamp<std::int64_t>(kRowTileBytes / row_bytes, 1, tokens);
   const bool any = std::ranges::find(reads_weights, true) != reads_weights.end();
   for (std::int64_t first = 0; any && first < tokens; first += step) {
-    RowTile tile(input, masks, first, std::min(tokens, first + step));
+    RowTile tile(input, queries, first, std::min(tokens, first + step));
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       if (!reads_weights[i]) continue;
       const LayerKernel& kernel = kernels[i];

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,31 +17,27 @@
 
 namespace hydrascope {
 
-// query_mask() and key_mask() of an input.
-struct TokenMasks {
-  at::Tensor queries, keys;
-};
-
 // Some query rows of a layer, and what all kernels share there; computed on first use.
 class RowTile {
 public:
-  // Rows first … end−1.
-  RowTile(const AttentionInput& input, const TokenMasks& masks, std::int64_t first, std::int64_t end);
+  // Rows first … end−1. `queries`: query_mask() of the input.
+  RowTile(const AttentionInput& input, const at::Tensor& queries, std::int64_t first, std::int64_t end);
 
   const AttentionInput& input() const { return input_; }
-  const at::Tensor& mask() const { return mask_; }           // real keys (B,N) bool or undefined: all
   const at::Tensor& rows() const { return rows_; }           // (R) int64, on the input's device
   const at::Tensor& real_rows() const { return real_rows_; } // (B,R) bool or undefined: all
   const at::Tensor& count() const { return count_; }         // (B,1) float64, number of real rows
-  at::Tensor entries() const; // real rows × real keys, over the batch: float64, a single number
 
+  const at::Tensor& visible(); // visible_keys() of these rows, (B,1,R,N) bool or undefined: all
+  at::Tensor entries();        // how many those are, over the batch: float64, a single number
   const at::Tensor& softmax(); // softmax's weights, (B,H,R,N)
   // Ranks of q·k/√d with the features split into this many heads.
   const RankedRows& scores(std::int64_t heads);
 
 private:
   const AttentionInput& input_;
-  at::Tensor mask_, rows_, real_rows_, count_, softmax_, visible_;
+  at::Tensor rows_, real_rows_, count_, softmax_;
+  std::optional<at::Tensor> visible_;
   std::map<std::int64_t, RankedRows> scores_; // by number of heads
 };
 
@@ -77,7 +74,7 @@ private:
 
 struct HeadValues {
   at::Tensor values;        // (B,h) float64, of several parts (B,h,P); undefined: no number for this kernel
-  double clamped_share = 0; // share of the weights raised to a floor
+  double clamped_share = 0; // share of the visible keys' weights that were raised to a floor
 };
 
 // Reads one quantity of one kernel off one layer.

@@ -1,6 +1,5 @@
 // KL(softmax ‖ kernel) of each head's weights (Hedgehog paper, tables 4, 5 and 14).
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/logical_or.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/where.h>
@@ -14,29 +13,24 @@ constexpr double kFloor = 1e-12;
 } // namespace
 
 Divergence kl_divergence(const at::Tensor& softmax_weights, const at::Tensor& kernel_weights,
-                         const at::Tensor& real_rows, const at::Tensor& real_keys) {
+                         const at::Tensor& real_rows, const at::Tensor& visible) {
   const at::Tensor ratio = softmax_weights.clamp_min(kFloor).log() - kernel_weights.clamp_min(kFloor).log();
   at::Tensor terms = softmax_weights * ratio;
   at::Tensor clamped = at::logical_or(softmax_weights < kFloor, kernel_weights < kFloor);
-  if (real_keys.defined()) {
-    const at::Tensor real = real_keys.to(at::kBool).unsqueeze(1).unsqueeze(1);
-    terms = at::where(real, terms, 0.0);
-    clamped = clamped & real;
+  if (visible.defined()) {
+    terms = at::where(visible, terms, 0.0);
+    clamped = clamped & visible;
   }
   Divergence divergence;
   divergence.kl = mean_over_rows(terms.sum({-1}, false, at::kDouble), real_rows);
 
-  const auto heads = static_cast<double>(softmax_weights.size(1));
-  const auto batch = softmax_weights.size(0);
-  const at::Tensor rows =
-      real_rows.defined() ? real_rows.to(at::kBool).sum(-1)
-                          : at::full({batch}, softmax_weights.size(2), clamped.options().dtype(at::kLong));
-  const at::Tensor keys =
-      real_keys.defined() ? real_keys.to(at::kBool).sum(-1)
-                          : at::full({batch}, softmax_weights.size(3), clamped.options().dtype(at::kLong));
-  if (real_rows.defined()) clamped = clamped & real_rows.to(at::kBool).unsqueeze(1).unsqueeze(-1);
-  const at::Tensor entries = (rows * keys).sum().to(at::kDouble) * heads;
-  divergence.clamped_share = at::where(entries > 0, clamped.sum().to(at::kDouble) / entries, 0.0);
+  const at::Tensor sum = clamped.sum().to(at::kDouble);
+  if (!visible.defined()) {
+    divergence.clamped_share = sum / static_cast<double>(clamped.numel());
+    return divergence;
+  }
+  const at::Tensor entries = visible.sum().to(at::kDouble) * static_cast<double>(clamped.size(1));
+  divergence.clamped_share = at::where(entries > 0, sum / entries, 0.0);
   return divergence;
 }
 
@@ -47,7 +41,7 @@ public:
   void add(RowTile& tile, const at::Tensor& weights) override {
     // With a different number of heads there is no softmax head to compare each head with.
     if (weights.size(1) != tile.softmax().size(1)) return;
-    const Divergence divergence = kl_divergence(tile.softmax(), weights, tile.real_rows(), tile.mask());
+    const Divergence divergence = kl_divergence(tile.softmax(), weights, tile.real_rows(), tile.visible());
     mean_.add_mean(divergence.kl, tile.count());
     const at::Tensor entries = tile.entries(), clamped = divergence.clamped_share * entries;
     clamped_ = clamped_.defined() ? clamped_ + clamped : clamped;

@@ -22,14 +22,14 @@ at::Tensor entropy(const at::Tensor& weights, const at::Tensor& real_rows = {});
 
 struct Divergence {
   at::Tensor kl; // (B,H), mean over real rows
-  at::Tensor
-      clamped_share; // of real entries where either distribution is below the floor: float64, one number
+  // The share of visible entries where either distribution is below the floor: float64, a single number.
+  at::Tensor clamped_share;
 };
 // KL(softmax ‖ kernel) of each row with both distributions clamped from below at 1e-12 inside the logarithm,
-// over real rows (B,R) and real keys (B,N), each bool or undefined = all. Weights (B,H,R,N). Hedgehog paper,
-// tables 4, 5, 14.
+// over real rows (B,R), bool or undefined = all, and what visible_keys() gives of them. Weights (B,H,R,N).
+// Hedgehog paper, tables 4, 5, 14.
 Divergence kl_divergence(const at::Tensor& softmax_weights, const at::Tensor& kernel_weights,
-                         const at::Tensor& real_rows = {}, const at::Tensor& real_keys = {});
+                         const at::Tensor& real_rows = {}, const at::Tensor& visible = {});
 
 // Output change against softmax's output on the same q, k, v: (B,H,3) = ratio of norms, cosine, relative
 // error. Outputs (B,H,N,d) with the rows of masked queries 0 in both. NaN where softmax's output is 0.

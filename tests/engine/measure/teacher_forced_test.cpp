@@ -466,5 +466,31 @@ TEST(HeadReader, TilesOfRowsGiveTheWholeMatrixsMeans) {
   EXPECT_NEAR(read[2].values.item<double>(), expected.spearman, 1e-6);
 }
 
+// Later tokens have no weight in either distribution: no floor raises them.
+TEST(HeadReader, OnlyVisibleKeysAreClamped) {
+  constexpr std::int64_t tokens = 2900; // two tiles, of other shares
+  AttentionInput input;
+  input.q = at::randn({1, 1, tokens, 4});
+  input.k = at::randn({1, 1, tokens, 4});
+  input.v = at::randn({1, 1, tokens, 4});
+  input.causal = true;
+  std::vector<LayerKernel> kernels(2);
+  kernels[0].kernel = make_kernel(parse_kernel_spec("softmax"));
+  kernels[1].kernel = make_kernel(parse_kernel_spec("relu"));
+  const std::vector<const HeadQuantity*> quantities = {&head_quantity("kl")};
+  const auto read = read_heads(quantities, input, kernels);
+  EXPECT_EQ(read[0].values[0].clamped_share, 0);
+  const at::Tensor all = kernels[1].kernel->weights(input, {});
+  const auto weights = all.accessor<float, 4>()[0][0];
+  double clamped = 0, visible = 0;
+  for (std::int64_t row = 0; row < tokens; ++row)
+    for (std::int64_t key = 0; key <= row; ++key) {
+      ++visible;
+      clamped += weights[row][key] < 1e-12F ? 1 : 0;
+    }
+  EXPECT_GT(clamped, 0);
+  EXPECT_NEAR(read[1].values[0].clamped_share, clamped / visible, 1e-9);
+}
+
 } // namespace
 } // namespace hydrascope

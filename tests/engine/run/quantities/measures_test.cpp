@@ -63,12 +63,12 @@ TEST(Divergence, ClampsZerosAndReportsTheirShare) {
   EXPECT_DOUBLE_EQ(divergence.clamped_share.item<double>(), 0.5);
 }
 
-TEST(Divergence, CountsRealRowsAndKeysOnly) {
+TEST(Divergence, CountsRealRowsAndVisibleKeysOnly) {
   at::Tensor softmax = at::full({1, 1, 2, 3}, 0.5);
   softmax.select(3, 2).fill_(0.0);
   const at::Tensor rows = at::tensor({1, 0}).to(at::kBool).unsqueeze(0);
-  const at::Tensor keys = at::tensor({1, 1, 0}).to(at::kBool).unsqueeze(0);
-  const Divergence divergence = kl_divergence(softmax, softmax, rows, keys);
+  const at::Tensor visible = at::tensor({1, 1, 0, 0, 0, 0}).to(at::kBool).reshape({1, 1, 2, 3});
+  const Divergence divergence = kl_divergence(softmax, softmax, rows, visible);
   EXPECT_EQ(divergence.clamped_share.item<double>(), 0.0);
   EXPECT_NEAR(divergence.kl.item<double>(), 0.0, 1e-9);
 }
