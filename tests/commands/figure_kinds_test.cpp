@@ -250,6 +250,20 @@ TEST_F(FigureNumbers, NumbersOfFilesAreDrawnAsTheyStand) {
   EXPECT_EQ(types["y"], json({2.0})) << "each type has another limit";
 }
 
+// The triad of the smaller input stays in the caches.
+TEST_F(FigureNumbers, TheRoofIsTheBandwidthOfTheLargestInput) {
+  std::ofstream(at("data"))
+      << R"([{"kernel":"cosformer:m=100","N":197,"H":2,"d":16,"skipped":"at most 100"},)"
+      << R"({"kernel":"elu","N":64,"H":2,"d":16,"flops_per_second":2e9,)"
+      << R"("bytes_per_second":1e9,"share_of_bandwidth":0.005,"share_of_flops":0.0625},)"
+      << R"({"kernel":"elu","N":4096,"H":2,"d":16,"flops_per_second":2e9,)"
+      << R"("bytes_per_second":1e9,"share_of_bandwidth":0.125,"share_of_flops":0.0625}])";
+  const json lines = drawn("roofline --data " + at("data"))["panels"][0]["lines"];
+  ASSERT_EQ(lines.size(), 2U) << "what was skipped is no point";
+  EXPECT_EQ(lines[0]["name"], "8 GB/s, 32 GFLOP/s");
+  EXPECT_EQ(lines[1]["y"], json({2.0, 2.0}));
+}
+
 using Matrix = std::vector<std::vector<double>>;
 
 // The golden BERT (2 layers, 3 heads of 8) and what transformers computed for one sentence of 15 tokens.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -104,7 +105,8 @@ LinesPanel::Line read_curve(const std::filesystem::path& file) {
   return line;
 }
 
-// Reads a JSON list of objects with a kernel and these numbers. Throws ForeignFile, BrokenFile.
+// Reads a JSON list of objects with a kernel and these numbers, but those that were not measured ("skipped").
+// Throws ForeignFile, BrokenFile.
 std::vector<json> read_records(const std::filesystem::path& file, const std::vector<std::string>& numbers,
                                const std::string& remedy) {
   const auto list = parse_json<json>(read_text_file(file));
@@ -113,6 +115,7 @@ std::vector<json> read_records(const std::filesystem::path& file, const std::vec
   for (const json& record : list) {
     if (!record.is_object() || !record.contains("kernel") || !record["kernel"].is_string())
       throw BrokenFile(file.string(), "an entry names no kernel", remedy);
+    if (record.contains("skipped")) continue;
     for (const std::string& number : numbers) {
       if (!record.contains(number) || !record[number].is_number())
         throw BrokenFile(file.string(),
@@ -164,6 +167,8 @@ Figure draw_roofline(FigureTask& task) {
   const auto files = data_files(task.options, "what `bench kernels --json` printed");
   std::vector<RooflineLine> lines;
   MachineLimits limits;
+  // H·N·d, and the bandwidth, which is a triad's of as many bytes: that of small ones is a cache's.
+  std::pair<double, double> largest;
   std::string device;
   std::optional<std::string> dtype; // of the first entry: another has another limit
   bool others = false;
@@ -180,7 +185,8 @@ Figure draw_roofline(FigureTask& task) {
       const double flops = record["flops_per_second"], bytes = record["bytes_per_second"];
       const double of_bandwidth = record["share_of_bandwidth"], of_flops = record["share_of_flops"];
       if (!(flops > 0) || !(bytes > 0)) continue;
-      if (of_bandwidth > 0) limits.bandwidth = std::max(limits.bandwidth, bytes / of_bandwidth);
+      const double size = record.value("H", 1.0) * record.value("N", 0.0) * record.value("d", 1.0);
+      if (of_bandwidth > 0) largest = std::max(largest, std::pair(size, bytes / of_bandwidth));
       if (of_flops > 0) limits.matrix_rate = std::max(limits.matrix_rate, flops / of_flops);
       RooflineLine& line = line_of(lines, record["kernel"].get<std::string>());
       line.intensity.push_back(flops / bytes);
@@ -189,12 +195,14 @@ Figure draw_roofline(FigureTask& task) {
       device = record.value("device", device);
     }
   }
+  limits.bandwidth = largest.second;
   if (lines.empty() || !(limits.bandwidth > 0) || !(limits.matrix_rate > 0))
     throw Error(files.front().string(), "no entry has a share of the machine's limits", "measure again");
   if (others) task.notes.push_back("only the entries of " + *dtype + " are drawn, the type of the first one");
   Figure figure = plot_of(task, "Roofline" + (device.empty() ? "" : " · " + device),
                           roofline_panel(limits, lines), files);
-  figure.subtitle = "Dashed: the bandwidth and the matrix rate measured in the same run; beside each point N";
+  figure.subtitle =
+      "Dashed: bandwidth, of the largest input, and matrix rate of the same run; beside each point N";
   return figure;
 }
 
