@@ -7,6 +7,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/output.h"
 #include "app/commands/training_display.h"
+#include "engine/base/error.h"
 #include "engine/base/json_text.h"
 #include "engine/measure/answers.h"
 #include "engine/measure/perplexity.h"
@@ -57,6 +58,9 @@ void print_perplexity(const PerplexityOutcome& outcome, const bool json) {
 }
 
 void run_perplexity(EvaluateOptions& options) {
+  if (options.request.limit > 0)
+    throw UsageError("--limit", "counts pictures and texts, but --perplexity reads one text",
+                     "give --tokens or --characters");
   CommonOptions common = options.common;
   if (common.model.empty()) common.model = "smollm2";
   const RunRequest run = make_request(common, InputKind::text);
@@ -245,7 +249,13 @@ void add_evaluate_command(CLI::App& program) {
       ->required();
   command->add_option("--limit", request.limit, "at most: pictures taken evenly from all, the first texts")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--batch", request.batch)->check(CLI::PositiveNumber)->capture_default_str();
+  CLI::Option* const batch =
+      command
+          ->add_option(
+              "--batch", request.batch,
+              "inputs that run together; perplexity: windows (default: as many as have 2,048 tokens)")
+          ->check(CLI::PositiveNumber)
+          ->capture_default_str();
   command->add_option("--classes", options->classes,
                       "images: sub-folders to use: a comma list, or a file with one a line");
   command->add_option("--images-per-class", request.images_per_class, "images: at most (default: all)")
@@ -299,7 +309,10 @@ void add_evaluate_command(CLI::App& program) {
       ->capture_default_str();
   command->add_option("--template", answers.prompt_template,
                       "rouge: the text around a prompt, as \"Summarize this dialog:\\n{}\\n---\\nSummary:\"");
-  command->callback([options] { run(*options); });
+  command->callback([options, batch] {
+    if (batch->count() > 0) options->windows.batch = options->request.batch;
+    run(*options);
+  });
 }
 
 } // namespace hydrascope::app

@@ -1,5 +1,7 @@
 // A decoder's training as a user runs it: distil, fine-tune, score answers, train from nothing, on small
 // models.
+#include <fmt/format.h>
+#include <sys/resource.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/paths.h"
@@ -26,6 +28,22 @@ protected:
     const Outcome outcome = hydrascope(arguments + " --json");
     EXPECT_EQ(outcome.status, 0) << outcome.errors;
     return outcome.status == 0 ? json::parse(outcome.output) : json();
+  }
+
+  // The most memory that the program takes, in kilobytes.
+  std::int64_t peak_of(const std::string& arguments) const {
+    const std::string command =
+        fmt::format("exec '{}' {} >{} 2>&1", program().string(), arguments, at("output.txt"));
+    const pid_t child = fork();
+    if (child == 0) {
+      execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
+      _exit(127);
+    }
+    int status = -1;
+    rusage usage{};
+    EXPECT_EQ(wait4(child, &status, 0, &usage), child);
+    EXPECT_EQ(status, 0) << bytes_of(at("output.txt"));
+    return usage.ru_maxrss;
   }
 
   const std::string model_ =
@@ -76,6 +94,19 @@ TEST_F(DecoderTraining, WithoutAnAdapterTheResultIsUntrained) {
   const std::string text = hydrascope(bench).output;
   EXPECT_NE(text.find("elu ×3 (untrained)"), std::string::npos) << text;
   EXPECT_EQ(text.find("softmax ×3 (untrained)"), std::string::npos) << text;
+}
+
+// Of 900 windows together the logits take 73 MB, of one 81 kB.
+TEST_F(DecoderTraining, PerplexityRunsAsManyWindowsTogetherAsAreAskedFor) {
+  {
+    std::ofstream text(at("long.txt"));
+    for (int i = 0; i < 6000; ++i) text << "the token of line " << i << " sits on a head.\n";
+  }
+  const std::string measured =
+      "evaluate --perplexity " + model_ + "--window 64 --tokens 57600 --data " + at("long.txt");
+  EXPECT_EQ(answer(measured).at("windows"), 900);
+  EXPECT_GT(peak_of(measured + " --batch 900"), peak_of(measured + " --batch 1") + (50 << 10));
+  expect_error(measured + " --limit 2", 2, "--limit");
 }
 
 TEST_F(DecoderTraining, AnswersAreLearntAndScored) {
