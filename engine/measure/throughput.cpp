@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -47,6 +48,12 @@ ModelInput first_input(const Model& model, const ThroughputRequest& request) {
   if (model.info().input == InputKind::image) {
     const Image grey{64, 64, std::vector<std::uint8_t>(3UL * 64 * 64, 128)};
     return model.prepare_image(grey, request.execution.image_size);
+  }
+  if (model.info().causal) { // whose texts have no tokens beside their words
+    ModelInput input;
+    const int tokens = std::min(request.tokens, model.info().max_tokens);
+    input.token_ids = at::randint(model.info().vocabulary, {1, tokens}, at::kLong);
+    return input;
   }
   std::string words;
   for (int i = 2; i < request.tokens; ++i) words += "a "; // beside [CLS] and [SEP]
@@ -108,21 +115,22 @@ private:
 class Products {
 public:
   Products(const ModelConfig& config, const Placement& placement) {
-    // `count` projections of one input as one product.
-    const auto product = [&](int count, std::int64_t in, std::int64_t out) {
+    // Projections of one input as one product.
+    const auto product = [&](std::int64_t in, const std::vector<std::int64_t>& outs) {
       std::vector<Linear::Part> parts;
-      for (int i = 0; i < count; ++i)
+      for (const std::int64_t out : outs)
         parts.push_back({at::randn({out, in}).to(placement.device, placement.dtype),
                          at::randn({out}).to(placement.device, placement.dtype)});
       return std::make_unique<Linear>(std::move(parts));
     };
     const std::int64_t width = config.width, inner = config.intermediate;
+    const std::int64_t keys = width / config.heads * config.kv_heads();
     for (int layer = 0; layer < config.layers; ++layer) {
       auto& block = blocks_.emplace_back();
-      block.push_back(product(3, width, width));
-      block.push_back(product(1, width, width));
-      block.push_back(product(config.gated_mlp ? 2 : 1, width, inner));
-      block.push_back(product(1, inner, width));
+      block.push_back(product(width, {width, keys, keys}));
+      block.push_back(product(width, {width}));
+      block.push_back(product(width, std::vector<std::int64_t>(config.gated_mlp ? 2U : 1U, inner)));
+      block.push_back(product(inner, {width}));
     }
   }
 

@@ -202,6 +202,20 @@ TEST_F(BenchCommand, ModelStandsBesideItsBounds) {
   }
 }
 
+TEST_F(BenchCommand, ADecoderReadsAsManyTokensAsAreAskedFor) {
+  const std::string decoders = (source_folder() / "tests/golden/decoders").string();
+  for (const auto& [asked, read] : {std::pair{12, 12}, std::pair{100, 48}}) { // mistral has 48 positions
+    const Outcome outcome = hydrascope("bench model --model '" + decoders +
+                                       "/mistral' --batch 2 --runs 1 --warm-ups 0 --threads 1 "
+                                       "--schedule elu --json --tokens " +
+                                       std::to_string(asked));
+    ASSERT_EQ(outcome.status, 0) << outcome.errors;
+    const json entries = json::parse(outcome.output);
+    ASSERT_EQ(entries.size(), 4U);
+    for (const json& entry : entries) EXPECT_EQ(entry.at("N"), read);
+  }
+}
+
 TEST_F(BenchCommand, ModelIsTimedAlone) {
   const std::string command =
       "bench model --model " + tiny_model("vit") +
