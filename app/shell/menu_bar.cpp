@@ -110,7 +110,8 @@ std::string about_numbers(const RunResult& run) {
   return fmt::format(
       "Shows the device, the number type and the path of the selected layer; the time of the last run;\n"
       "the most memory that {}; the number of tokens",
-      run.device_total_bytes > 0 ? "its tensors took on the device, with the model's" : "the program took");
+      run.device_total_bytes > 0 ? "its tensors took on the device, with the model's"
+                                 : "the program held during it, with what it keeps of freed memory");
 }
 
 // Running jobs, whether or not their panels are open.

@@ -23,7 +23,7 @@ std::string path_text(const std::string& path);
 std::string execution_text(const std::string& device, const std::string& dtype);
 // "CPU · float32 · reference": with `path`, which may be empty.
 std::string execution_text(const RunResult& run, const std::string& path);
-// The most memory that the run took: of the process, "312 MB", or of a GPU, "1.2 GB of 85.0 GB".
+// The most memory during the run: that the process held, "312 MB", or of a GPU, "1.2 GB of 85.0 GB".
 std::string memory_text(const RunResult& run);
 // "1 run", "12 runs"
 std::string runs_text(int runs);

@@ -16,8 +16,12 @@ std::string environment(const char* name);
 // Returns after `duration`, or at once when a stop is requested.
 void sleep_for(std::chrono::milliseconds duration, const std::stop_token& stop);
 
-// The process's largest resident set so far, in bytes; 0 where the system does not report it.
+// The process's largest resident set since its start or the last reset, in bytes, with what the allocator
+// keeps of freed memory; 0 where the system does not report it.
 std::int64_t peak_resident_bytes();
+// Makes the present resident set the largest so far. Returns whether the system allows it. What measures the
+// process from outside (VmHWM, ru_maxrss) sees the peak since then, too.
+bool reset_peak_resident_bytes();
 // Memory available without swapping, in bytes, to the system and within the process's control groups; 0 where
 // the system does not report it. Lacks what the allocator keeps of freed memory (release_freed_memory()).
 std::int64_t available_bytes();

@@ -69,6 +69,12 @@ std::optional<std::int64_t> left_in_group(const fs::path& group, const bool vers
 
 std::int64_t peak_resident_bytes() { return kilobyte * field_of("/proc/self/status", "VmHWM:"); }
 
+bool reset_peak_resident_bytes() {
+  std::ofstream file("/proc/self/clear_refs");
+  file << "5" << std::flush; // proc(5)
+  return file.good();
+}
+
 void release_freed_memory() {
   static const std::string all = "arena." + std::to_string(MALLCTL_ARENAS_ALL) + ".purge";
   mallctl(all.c_str(), nullptr, nullptr, nullptr, 0);

@@ -346,6 +346,7 @@ std::shared_ptr<const RunResult> Runner::attempt(const Placement& placement, con
   const at::NoGradGuard no_grad;
   auto result = std::make_shared<RunResult>();
   reset_peak_memory(placement.device);
+  reset_peak_resident_bytes();
   PrefixCache& cache = state_->cache(placement);
   // The CPU's cache is not emptied when memory runs out.
   const std::size_t reclaimable = placement.device.is_cpu() ? 0 : cache.bytes();

@@ -15,6 +15,7 @@
 
 #include "engine/run/device_clock.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/touched_pages.h"
 
 namespace hydrascope {
 namespace {
@@ -84,6 +85,18 @@ TEST_F(ProcessMemory, IsGivenBackWhereMoreIsWantedThanIsFree) {
   EXPECT_GT(resident_bytes(), before - bytes / 2);
   free_bytes(c10::kCPU, 1e18);
   EXPECT_LT(resident_bytes(), before - bytes / 2);
+}
+
+TEST(PeakMemory, IsThatSinceItWasReset) {
+  constexpr std::int64_t bytes = 192 << 20;
+  test::touch_pages(bytes);
+  const std::int64_t peak = peak_resident_bytes();
+  EXPECT_GT(peak, bytes);
+  if (!reset_peak_resident_bytes()) GTEST_SKIP() << "the system does not allow it";
+  const std::int64_t now = peak_resident_bytes();
+  EXPECT_LT(now, peak - bytes / 2);
+  test::touch_pages(bytes);
+  EXPECT_GT(peak_resident_bytes(), now + bytes / 2);
 }
 
 // Folders as the system's for control groups.

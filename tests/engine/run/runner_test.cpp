@@ -8,12 +8,14 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
+#include "engine/base/process.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/layer_times.h"
 #include "engine/run/quantities/weights.h"
 #include "engine/run/run.h"
 #include "tests/engine/run/fake_model.h"
 #include "tests/engine/run/read_result.h"
+#include "tests/support/touched_pages.h"
 
 namespace hydrascope {
 namespace {
@@ -69,6 +71,17 @@ TEST_F(RunnerTest, TheNumberOfThreadsHoldsForTheRunAlone) {
   request.quantities = {WeightsKey{.layer = 99}}; // no such layer
   EXPECT_THROW(run(request), UsageError);
   EXPECT_EQ(at::get_num_threads(), 2);
+}
+
+TEST_F(RunnerTest, PeakMemoryIsThatOfTheRunAlone) {
+  constexpr std::int64_t bytes = 192 << 20;
+  if (!reset_peak_resident_bytes()) GTEST_SKIP() << "the system does not allow it";
+  run(fake_request(kText)); // what later runs keep
+  test::touch_pages(bytes);
+  const std::int64_t before = peak_resident_bytes();
+  const std::int64_t peak = run(fake_request(kText))->peak_bytes;
+  EXPECT_GT(peak, 0);
+  EXPECT_LT(peak, before - bytes / 2);
 }
 
 TEST_F(RunnerTest, TimedPassesRunEveryLayerWithoutTheCache) {
