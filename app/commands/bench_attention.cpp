@@ -240,6 +240,7 @@ void run(const KernelBenchOptions& options) {
 
 struct CurveOptions {
   std::string kernels; // a comma list
+  std::string capture; // whose heads are measured; may be empty
   std::vector<std::int64_t> tokens;
   ScalingSetting setting{.heads = 12, .head_width = 64};
   int width = 768;
@@ -291,7 +292,18 @@ void print_json(const std::vector<CurvePoint>& points) {
   std::cout << text_of_json(entries, 2) << '\n';
 }
 
+// The heads of a capture, as `figure scaling` and the window measure them. Throws Error.
+void set_heads_of(const std::string& capture, ScalingSetting& setting) {
+  CommonOptions common;
+  common.capture = capture;
+  const ModelInfo model = read_model_info(model_folder(common, InputKind::text));
+  setting.heads = model.heads;
+  setting.head_width = model.width / std::max(model.heads, 1);
+  setting.image = model.input == InputKind::image;
+}
+
 void run_scaling(CurveOptions options) {
+  if (!options.capture.empty()) set_heads_of(options.capture, options.setting);
   options.tokens = ordered_lengths(options.tokens.empty() ? scaling_lengths() : options.tokens);
   const std::vector<KernelSpec> kernels = kernels_or_all(options.kernels);
   const ThreadCount threads(options.setting.threads);
@@ -386,6 +398,11 @@ void add_bench_scaling(CLI::App& bench) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   add_head_options(*command, options->setting);
+  command
+      ->add_option("--capture", options->capture,
+                   "recorded attention (FILE or FILE:PART) whose heads, d and grid of patches are measured")
+      ->excludes(command->get_option("--heads"))
+      ->excludes(command->get_option("--head-width"));
   add_curve_options(*command, *options);
   command->callback([options] { run_scaling(*options); });
 }

@@ -1,4 +1,4 @@
-// Captures on the command line: run, figure, kl and distill.
+// Captures on the command line: run, figure, kl, distill and bench scaling.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -118,6 +118,17 @@ TEST_F(CaptureCommand, FiguresAreDrawnAgainFromThemselves) {
   const Outcome again = hydrascope("reproduce " + at("entropy.svg") + " -o " + at("again.svg"));
   ASSERT_EQ(again.status, 0) << again.errors;
   EXPECT_EQ(bytes_of(at("again.svg")).size(), first.size());
+}
+
+TEST_F(CaptureCommand, ScalingIsMeasuredWithItsHeads) {
+  const std::string scaling = "bench scaling --kernels elu -N 16 --seconds 0.01 --threads 1 --capture ";
+  const json points = answer(scaling + captures + "vit.safetensors");
+  ASSERT_EQ(points.size(), 1U);
+  EXPECT_EQ(points[0].at("H"), 4);
+  EXPECT_EQ(points[0].at("d"), 8);
+  EXPECT_GT(points[0].at("median_ms"), 0);
+  expect_error(scaling + captures + "vit.safetensors --heads 2", 2, "--heads");
+  expect_error(scaling + "missing.safetensors", 1, "missing.safetensors");
 }
 
 TEST_F(CaptureCommand, KlAndDistillTakeCapturesAsTheirData) {
