@@ -1,6 +1,7 @@
 #include "app/jobs/scaling_run.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -43,11 +44,13 @@ void measure_all(BackgroundJob<ScalingResult>& job, const std::vector<KernelSpec
                  const std::stop_token& stop) {
   // LibTorch's threads inherit it.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
-  job.wait_while_paused(stop);
-  if (stop.stop_requested()) return;
-  {
+  for (bool disturbed = true; disturbed;) {
+    const std::uint64_t before = job.wait_while_paused(stop);
+    if (stop.stop_requested()) return;
     const ThreadCount threads(setting.threads);
-    job.publish(machine_limits(setting.dtype, setting.device));
+    const MachineLimits limits = machine_limits(setting.dtype, setting.device);
+    disturbed = job.wait_while_paused(stop) != before; // by a run of the model, which lowers them
+    if (!disturbed) job.publish(limits);
   }
   std::vector<std::unique_ptr<ScalingMeasurer>> measurers;
   for (const KernelSpec& kernel : kernels)
