@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <set>
 #include <span>
 
 #include <ATen/TensorOperators.h>
@@ -69,7 +68,8 @@ void group_heads(AttentionInput& input) {
   for (at::Tensor* x : {&input.k, &input.v}) *x = for_each_head(*x, own);
 }
 
-AttentionInput read_input(const SafetensorsFile& file, const AttendRequest& request) {
+AttentionInput read_input(const SafetensorsFile& file, const AttendRequest& request,
+                          const KernelInfo& kernel) {
   AttentionInput input;
   input.q = required(file, "q");
   input.k = required(file, "k");
@@ -82,23 +82,16 @@ AttentionInput read_input(const SafetensorsFile& file, const AttendRequest& requ
                   "store it as U8, 1 = real token");
     input.mask = read_tensor(file, "mask", mask->second).to(at::kBool);
   }
-  if (const auto x = tensors.find("x"); x != tensors.end() && x->second.type == ElementType::f32)
-    input.layer_input = read_tensor(file, "x", x->second);
+  if (!kernel.uses_query_projection && tensors.contains("x")) input.layer_input = required(file, "x");
   input.causal = request.causal;
   return input;
 }
 
-// All tensors that are a parameter of the kernel, as it starts, or of some other; kernels ignore those of
-// others.
+// The kernel's parameters, by the names of those it starts with, as far as the file has them.
 KernelParameters read_parameters(const SafetensorsFile& file, const KernelParameters& starting) {
-  std::set<std::string> names = {"query_map.weight", "query_map.bias", "key_map.weight", "key_map.bias",
-                                 "norm.weight",      "norm.bias",      "omega"};
-  for (const auto& [name, value] : starting) names.insert(name);
   KernelParameters parameters;
-  for (const std::string& name : names)
-    if (const auto found = file.tensors().find(name);
-        found != file.tensors().end() && found->second.type == ElementType::f32)
-      parameters[name] = read_tensor(file, name, found->second);
+  for (const auto& [name, start] : starting)
+    if (file.tensors().contains(name)) parameters[name] = required(file, name);
   return parameters;
 }
 
@@ -168,7 +161,7 @@ struct Results {
 Results attend(const AttendRequest& request, const SafetensorsFile& file) {
   const at::NoGradGuard no_gradients;
   const std::unique_ptr<Kernel> kernel = make_kernel(request.kernel);
-  AttentionInput input = read_input(file, request);
+  AttentionInput input = read_input(file, request, kernel->info());
   check_input(input);
   set_layout(input, request);
   const at::Device device = device_of(request.device);

@@ -16,8 +16,8 @@ struct AttendRequest {
   std::string dtype = "float32"; // q, k, v and x are rounded to it; results are written as float32
   std::string device = "auto";   // auto | cpu | cuda | cuda:i
   // safetensors: q, k, v float32 (B,H,N,d), k and v also of key/value heads whose number divides H; optional
-  // mask (B,N) uint8, x (B,N,D) and the kernel's parameters by name; tensors the kernel does not use are
-  // ignored.
+  // mask (B,N) uint8, x (B,N,D) and the kernel's parameters by name, float32; tensors the kernel does not use
+  // are ignored.
   std::filesystem::path input;
   std::filesystem::path output;   // safetensors: output (B,H,N,d), weights (B,h,R,N), drawn omega (m,d)
   bool weights = false;           // also write the weights

@@ -48,6 +48,7 @@ protected:
       const at::Tensor& dense = alive.emplace_back(tensor.contiguous());
       const ElementType type = dense.scalar_type() == at::kByte     ? ElementType::u8
                                : dense.scalar_type() == at::kDouble ? ElementType::f64
+                               : dense.scalar_type() == at::kHalf   ? ElementType::f16
                                                                     : ElementType::f32;
       views[name] = {
           type, dense.sizes().vec(), {static_cast<const std::byte*>(dense.data_ptr()), dense.nbytes()}};
@@ -154,6 +155,22 @@ TEST_F(Attend, ParametersOfTheWrongShapeRowsAndGridsThatDoNotFit) {
   request.grid_rows = 3;
   request.grid_columns = 2;
   EXPECT_THAT(message(), HasSubstr("--grid"));
+}
+
+// They were left out in silence, and the kernel ran on its starting values.
+TEST_F(Attend, WhatTheKernelUsesIsFloat32) {
+  const AttentionInput input = make_input({1, 2, 5, 4}, 3);
+  write({{"q", input.q},
+         {"k", input.k},
+         {"v", input.v},
+         {"x", input.layer_input.to(at::kHalf)},
+         {"query_map.weight", testing_inputs::normal({2, 4, 4}, 4).to(at::kHalf)}});
+  request.kernel = {"hedgehog", {}};
+  EXPECT_THAT(message(), AllOf(HasSubstr("\"query_map.weight\" is F16"), HasSubstr("store it as F32")));
+  request.kernel = {"poly-nl", {}};
+  EXPECT_THAT(message(), AllOf(HasSubstr("\"x\" is F16"), HasSubstr("store it as F32")));
+  request.kernel = {"elu", {}}; // uses neither
+  attend_file(request);
 }
 
 TEST_F(Attend, WeightsAboveFourGibibytesAreRefusedWithAnEstimate) {
