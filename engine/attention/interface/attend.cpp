@@ -133,10 +133,12 @@ TensorView view_of(const at::Tensor& tensor) {
       .bytes = std::as_bytes(std::span(tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())))};
 }
 
-// NaN would spread over the whole output unnoticed.
+// NaN would spread over the whole output unnoticed. mask: of the tokens of x (B,H,N,d) or (B,N,D); undefined:
+// all numbers count.
 void check_finite(const SafetensorsFile& file, const std::string& name, const at::Tensor& x,
                   const at::Tensor& mask) {
-  const at::Tensor real = mask.defined() && x.dim() == 4 ? mask.unsqueeze(1).unsqueeze(-1) : at::Tensor();
+  at::Tensor real;
+  if (mask.defined()) real = x.dim() == 4 ? mask.unsqueeze(1).unsqueeze(-1) : mask.unsqueeze(-1);
   // In blocks: the Boolean result must not take as much memory as the tensor.
   for (const TokenBlock& block : token_blocks(x.size(0), x.numel() / std::max<std::int64_t>(1, x.size(0)))) {
     at::Tensor bad = x.slice(0, block.first, block.last).isnan();
@@ -178,6 +180,9 @@ Results attend(const AttendRequest& request, const SafetensorsFile& file) {
   KernelParameters parameters = read_parameters(file, starting);
   for (const auto& [name, x] : {std::pair{"q", &input.q}, {"k", &input.k}, {"v", &input.v}})
     check_finite(file, name, *x, input.mask);
+  if (const at::Tensor& x = input.layer_input; // the kernel refuses x of another shape
+      x.defined() && x.dim() == 3 && x.size(0) == shape.batch && x.size(1) == shape.tokens)
+    check_finite(file, "x", x, input.mask);
   for (const auto& [name, x] : parameters) check_finite(file, name, x, {});
   Results results;
   for (const std::string& name : kernel->fixed_parameters())

@@ -1,5 +1,6 @@
 #include "engine/attention/interface/attend.h"
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -171,6 +172,26 @@ TEST_F(Attend, WhatTheKernelUsesIsFloat32) {
   EXPECT_THAT(message(), AllOf(HasSubstr("\"x\" is F16"), HasSubstr("store it as F32")));
   request.kernel = {"elu", {}}; // uses neither
   attend_file(request);
+}
+
+TEST_F(Attend, NaNIsRefusedAtRealTokens) {
+  const AttentionInput input = make_input({1, 2, 5, 4}, 3);
+  for (const auto& [name, kernel] : {std::pair{"v", "softmax"}, {"x", "poly-nl"}}) {
+    SCOPED_TRACE(name);
+    std::map<std::string, at::Tensor> tensors{
+        {"q", input.q}, {"k", input.k}, {"v", input.v}, {"x", input.layer_input}};
+    at::Tensor& x = tensors.at(name);
+    x = x.clone();
+    x.select(x.dim() - 2, 2).fill_(NAN);
+    write(tensors);
+    request.kernel = {kernel, {}};
+    std::filesystem::remove(request.output);
+    EXPECT_THAT(message(), HasSubstr('"' + std::string(name) + "\" holds NaN"));
+    tensors["mask"] = at::tensor({1, 1, 0, 1, 1}).to(at::kByte).unsqueeze(0);
+    write(tensors);
+    attend_file(request);
+    EXPECT_FALSE(result("output").isnan().any().item<bool>());
+  }
 }
 
 TEST_F(Attend, WeightsAboveFourGibibytesAreRefusedWithAnEstimate) {
