@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
@@ -60,6 +61,25 @@ public:
     }
     const at::Tensor of_queries = (chosen < input.queries).unsqueeze(-1);
     return at::constant_pad_nd(at::where(of_queries, at::cat(parts, 2), 0.0), {input.queries, 0});
+  }
+
+  // Derived weights are not compared themselves: the inner kernel checks its matrices on each piece.
+  double weights_check(const AttentionInput& input, const KernelParameters& parameters,
+                       const at::Tensor& rows) const override {
+    if (!info().implied_weights) return Kernel::weights_check(input, parameters, rows);
+    const at::NoGradGuard no_gradients;
+    require_support(input);
+    const std::int64_t keys = input.q.size(2) - input.queries;
+    const at::Tensor chosen = rows_or_all(rows, input.q.size(2), input.q);
+    const at::Tensor asked = take_tokens(input.q, chosen.masked_select(chosen < input.queries));
+    double worst = 0;
+    for (std::int64_t first = 0; first < asked.size(2); first += keys) {
+      const std::int64_t count = std::min(keys, asked.size(2) - first);
+      const at::Tensor own = at::arange(count, chosen.options());
+      worst = std::max(worst,
+                       inner_->weights_check(piece(input, asked.narrow(2, first, count)), parameters, own));
+    }
+    return worst;
   }
 
   std::optional<GlobalVector> global_vector(const AttentionInput& input, const KernelParameters& parameters,

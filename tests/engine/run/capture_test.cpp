@@ -235,13 +235,15 @@ TEST(CaptureRun, CrossAttentionRunsEveryKernelInPieces) {
       const at::Tensor weights = kernel->weights(input, parameters);
       ASSERT_EQ(out.sizes(), input.q.sizes());
       ASSERT_EQ(weights.size(2), queries + keys);
-      // A Hydra kernel has a head per feature, of which its weights are sums.
+      // A Hydra kernel has a head per feature, of which its weights are sums: it checks the matrix of each.
+      const at::Tensor some = at::arange(queries - 2, queries + 2, at::kLong);
+      EXPECT_LT(kernel->weights_check(input, parameters, {}), 2e-5);
+      EXPECT_LT(kernel->weights_check(input, parameters, some), 2e-5);
       if (!info.implied_weights) {
         EXPECT_LT((at::matmul(weights, input.v) - out).abs().max().item<double>(), 2e-5);
       }
       EXPECT_EQ(weights.slice(2, queries).abs().max().item<double>(), 0);
       EXPECT_EQ(weights.slice(3, 0, queries).abs().max().item<double>(), 0);
-      const at::Tensor some = at::arange(queries - 2, queries + 2, at::kLong);
       EXPECT_TRUE(
           at::allclose(kernel->weights(input, parameters, some), weights.index_select(2, some), 1e-5, 1e-6));
       if (const auto features = features_of(*kernel, input, parameters, {}, {});
