@@ -9,6 +9,7 @@
 #include <ATen/ops/exp.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randperm.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/sign.h>
@@ -264,6 +265,13 @@ TEST(Properties, ParametersOutOfRangeAreRefused) {
     EXPECT_FALSE(kernel->supports(shape_of(input)).ok) << spec;
     EXPECT_THROW(kernel->run(input, {}), UsageError) << spec;
   }
+  // With a mask m is compared with the real tokens, which may be all.
+  AttentionInput real = input;
+  real.mask = at::ones({1, 9}, at::kBool);
+  EXPECT_THROW(output_of("cosformer:m=8", real), UsageError);
+  EXPECT_THROW(weights_of("cosformer:m=8", real), UsageError);
+  real.mask.select(1, 8).fill_(false);
+  EXPECT_EQ(output_of("cosformer:m=8", real).sizes(), input.q.sizes());
   EXPECT_THROW(output_of("performer", input, {{"omega", at::tensor({1.0F})}}), UsageError);
   AttentionInput masked = input;
   masked.mask = at::tensor({1, 1, 1}).to(at::kBool).unsqueeze(0);

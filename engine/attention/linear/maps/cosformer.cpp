@@ -54,20 +54,25 @@ private:
     return fmt::format("{} tokens are more than m={}, and beyond m weights turn negative", tokens, *length_);
   }
 
+  // Throws UsageError for more tokens than m.
+  void require_length(std::int64_t tokens) const {
+    if (length_ && tokens > *length_)
+      throw UsageError(spec_.text(), too_many_tokens(tokens), "raise m or leave it out");
+  }
+
   // π i/2M of the context's `count` tokens, (B or 1, 1, R, 1), in double precision on the device of `like`.
   at::Tensor angles(const at::Tensor& like, std::int64_t count, const FeatureContext& context) const {
     const auto options = like.options().dtype(at::kDouble);
     constexpr double quarter_turn = std::numbers::pi / 2;
-    if (!context.mask.defined()) {
+    if (!context.mask.defined()) { // also where there is one, but every token is real
+      require_length(context.tokens);
       const at::Tensor rows = rows_or_all(context.rows, count, like);
       const std::int64_t length = length_.value_or(context.tokens);
       return ((rows + 1).to(options) * (quarter_turn / static_cast<double>(length))).view({1, 1, -1, 1});
     }
     const at::Tensor ranks = at::cumsum(context.mask, 1, at::kDouble);
     const at::Tensor counts = ranks.slice(1, -1).clamp_min(1);
-    if (length_ && context.tokens > *length_ && counts.max().item<double>() > static_cast<double>(*length_))
-      throw UsageError(spec_.text(), too_many_tokens(static_cast<std::int64_t>(counts.max().item<double>())),
-                       "raise m or leave it out");
+    if (length_ && context.tokens > *length_) require_length(counts.max().to(at::kLong).item<std::int64_t>());
     const at::Tensor own = take_mask(ranks, context.rows);
     const at::Tensor angle =
         length_ ? own * (quarter_turn / static_cast<double>(*length_)) : own * quarter_turn / counts;
