@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/attention/interface/kernel_info.h"
+#include "engine/run/quantities/weights.h"
 
 namespace hydrascope::app {
 
@@ -19,6 +20,12 @@ inline std::string implied_weights_text(const KernelInfo& kernel) {
   if (!kernel.implied_weights) return "";
   return "the sum of these matrices over each head's features; it is not checked, and times V it is not the "
          "output";
+}
+
+// Whether the difference is larger than the error of the arithmetic.
+inline bool differs_from_output(const WeightsResult& weights) {
+  constexpr double tolerance = 1e-3;
+  return weights.check > tolerance + weights.rounding;
 }
 
 } // namespace hydrascope::app

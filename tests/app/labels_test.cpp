@@ -1,4 +1,6 @@
-// What labels say about runs: changes between A and B, times, adapters.
+// What labels say about runs: changes between A and B, times, adapters, checked weights.
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "app/views/adapter_view.h"
@@ -7,6 +9,7 @@
 #include "app/views/table_views.h"
 #include "app/views/timing_view.h"
 #include "app/views/training_view.h"
+#include "app/views/weights_check.h"
 #include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 
@@ -98,6 +101,18 @@ TEST(TimingLabels, NameTheSettingInWords) {
   EXPECT_EQ(execution_text("cuda:1", "bfloat16"), "CUDA:1 · bfloat16");
   EXPECT_EQ(scaling_caption({.heads = 6, .head_width = 64, .threads = 1, .device = "cpu"}),
             "H = 6, d = 64, batch 1, attention alone, CPU · float32, 1 thread");
+}
+
+TEST(WeightsCheck, ADifferenceIsMoreThanAHalfTypesRounding) {
+  WeightsResult weights;
+  weights.check = 5e-4;
+  EXPECT_FALSE(differs_from_output(weights));
+  weights.check = 0.02;
+  EXPECT_TRUE(differs_from_output(weights));
+  weights.rounding = 0.03;
+  EXPECT_FALSE(differs_from_output(weights));
+  weights.check = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(differs_from_output(weights)) << "it was not checked";
 }
 
 TEST(TimingLabels, NameTheMemoryOfTheDevice) {

@@ -96,9 +96,7 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
     }
     if (const auto entropy = weights_entropy(weights, options.head))
       measures_.push_back(fmt::format("entropy {} nats", amount_text(*entropy)));
-    // The weights times V equal the output of the fast path, up to the error of its arithmetic.
-    constexpr double tolerance = 1e-3;
-    if (weights.check > tolerance)
+    if (differs_from_output(weights))
       measures_.emplace_back(kernel_info(weights.kernel).implied_weights
                                  ? "its matrices × V differ from its output"
                                  : "weights × V differ from its output");

@@ -29,6 +29,13 @@ namespace {
 
 constexpr std::int64_t long_sequence = 2048, few_of = 8;
 
+// What a half type's rounding changes at most, as a share of the largest output: the tolerance of the
+// kernels' tests.
+double rounding_share(const at::ScalarType type) {
+  if (type == at::kBFloat16) return 2e-2;
+  return type == at::kHalf ? 4e-3 : 0;
+}
+
 std::int64_t row_count(const WeightsKey& key, std::int64_t tokens) {
   if (!key.rows.empty()) return std::ssize(key.rows);
   return key.most_rows > 0 ? std::min(key.most_rows, tokens) : tokens;
@@ -70,6 +77,9 @@ public:
     const bool few = rows.size(0) * few_of < input.q.size(2) && input.q.size(2) > long_sequence;
     result_.check = few ? std::numeric_limits<double>::quiet_NaN()
                         : kernel_.kernel->weights_check(input, kernel_.parameters, rows);
+    if (const double share = rounding_share(input.q.scalar_type()); share > 0 && !few)
+      result_.rounding =
+          share * kernel_.kernel->run(input, kernel_.parameters).out.abs().max().item<double>();
   }
 
   void finish(const FinishedPass& pass, QuantityResults& results) override {

@@ -29,6 +29,8 @@ struct WeightsResult {
   // Largest |weights × V − output| over these rows; NaN for a few rows of a long sequence, whose output would
   // take far longer.
   double check = 0;
+  // How much of it may be a half type's rounding of the output; 0 in float32.
+  double rounding = 0;
 };
 
 // The weights of one layer under one kernel.

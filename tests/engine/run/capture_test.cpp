@@ -281,6 +281,14 @@ TEST(CaptureRun, ScaleGroupedHeadsAndHalfTypes) {
   scores = scores.masked_fill(at::ones({6, 6}, at::kBool).triu(1), -INFINITY);
   EXPECT_TRUE(at::allclose(tensor_of_array(run->quantities.find(WeightsKey{})->weights),
                            at::softmax(scores, -1).select(0, 0), 1e-4, 1e-5));
+  // A half type rounds the output, by a share of it: no difference of the weights.
+  EXPECT_EQ(run->quantities.find(WeightsKey{})->rounding, 0);
+  RunRequest rounded = request_for(file.file(), {WeightsKey{}});
+  rounded.execution.dtype = "bfloat16";
+  const auto of_halves = Runner().run(rounded);
+  const WeightsResult& half = *of_halves->quantities.find(WeightsKey{});
+  EXPECT_GT(half.check, 1e-3);
+  EXPECT_LT(half.check, half.rounding);
   EXPECT_EQ(run->tokens.front().text, "token 0");
   EXPECT_THROW(Runner().run(request_for(file.file(), {WeightsKey{.value_weighted = true}})), UsageError);
 }
