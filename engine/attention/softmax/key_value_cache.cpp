@@ -225,9 +225,12 @@ at::Tensor KeyValueCache::attend(const at::Tensor& q, const std::int64_t count) 
   return (all.numerator / all.denominator).to(q.scalar_type());
 }
 
+// A slot keeps its token when the cache grows: none comes round before all have been written.
 RecentTokens::RecentTokens(const AttentionShape& shape, const std::int64_t key_heads,
                            const std::int64_t head_width, const std::int64_t size)
-    : cache_(shape, key_heads, head_width, size > 0 ? size : std::max(slots_at_first, shape.tokens)),
+    : cache_(shape, key_heads, head_width,
+             size > 0 ? std::min(size, std::max(slots_at_first, shape.tokens))
+                      : std::max(slots_at_first, shape.tokens)),
       size_(size) {}
 
 void RecentTokens::write(const at::Tensor& k, const at::Tensor& v, const std::int64_t first) {

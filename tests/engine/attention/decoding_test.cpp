@@ -206,6 +206,39 @@ TEST(DecodingOf, CosformerNeedsAFixedLength) {
   EXPECT_EQ(state->tokens(), 7);
 }
 
+// What is kept grows from 256 tokens to the window, then goes round.
+TEST(DecodingOf, WindowsOfMoreTokensThanAreReserved) {
+  const at::NoGradGuard no_gradients;
+  for (const char* spec : {"local-window:w=300", "local-window:w=300,mode=blocks", "hedgehog-window:w=300"}) {
+    SCOPED_TRACE(spec);
+    const auto kernel = make_kernel(parse_kernel_spec(spec));
+    const AttentionInput input = text(800, 2, 1, at::kFloat, 1);
+    const KernelParameters parameters = parameters_for(*kernel, 2, at::kFloat);
+    const auto state = kernel->decoding(decoded_shape(input), parameters);
+    EXPECT_LT(relative_error(decoded(*state, input, 0, {200, 90, 350}), kernel->run(input, parameters).out),
+              1e-4);
+  }
+}
+
+// A window wider than the sequence takes no memory for the tokens that are not there, and is softmax.
+TEST(DecodingOf, WindowsWiderThanTheSequence) {
+  const at::NoGradGuard no_gradients;
+  const AttentionInput input = text(70, 2);
+  const at::Tensor expected = make_kernel({"softmax", {}})->run(input, {}).out;
+  for (const char* spec : {"local-window:w=2000000000", "based:w=2000000000"}) {
+    SCOPED_TRACE(spec);
+    const auto kernel = make_kernel(parse_kernel_spec(spec));
+    const auto state = kernel->decoding(decoded_shape(input), {});
+    EXPECT_LT(relative_error(decoded(*state, input, 0, {30, 7}), expected), 1e-5);
+    EXPECT_LT(relative_error(kernel->run(input, {}).out, expected), 1e-5);
+    AttentionInput encoded = input;
+    encoded.causal = false;
+    EXPECT_LT(
+        relative_error(kernel->run(encoded, {}).out, make_kernel({"softmax", {}})->run(encoded, {}).out),
+        1e-5);
+  }
+}
+
 TEST(DecodingOf, ScoresOfOnesOwn) {
   const at::NoGradGuard no_gradients;
   const auto kernel = make_kernel(kernel_of_source("decoded",

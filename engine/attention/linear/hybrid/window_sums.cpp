@@ -63,7 +63,7 @@ Windows windows_of(const std::int64_t tokens, const std::int64_t window, const b
 WindowSums softmax_sums(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Windows& windows,
                         const std::int64_t window, const bool causal) {
   const std::int64_t rows = q.size(2), key_heads = k.size(1), group = q.size(1) / key_heads,
-                     earlier = k.size(2) - rows, reach = window - 1;
+                     earlier = k.size(2) - rows, reach = std::min(window, k.size(2)) - 1;
   const std::int64_t chunks = (rows + queries_of_chunk - 1) / queries_of_chunk;
   const std::int64_t size = chunks == 1 ? rows : queries_of_chunk;
   const std::int64_t after = causal ? 0 : reach, columns = reach + size + after;
