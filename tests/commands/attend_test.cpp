@@ -15,8 +15,8 @@ namespace {
 
 using AttendCommand = ProgramTest;
 
-// q, k, v (1,1,N,8) of random numbers.
-void write_tokens(const fs::path& file, std::int64_t tokens) {
+// q, k, v (1,1,N,8) of random numbers of this standard deviation.
+void write_tokens(const fs::path& file, std::int64_t tokens, float deviation = 1) {
   const std::int64_t bytes = tokens * 8 * 4;
   nlohmann::json header;
   for (int i = 0; i < 3; ++i)
@@ -26,7 +26,7 @@ void write_tokens(const fs::path& file, std::int64_t tokens) {
   text.append((8 - text.size() % 8) % 8, ' ');
   const std::uint64_t length = text.size();
   std::mt19937 random(1);
-  std::normal_distribution<float> normal;
+  std::normal_distribution<float> normal(0, deviation);
   std::vector<float> numbers(static_cast<std::size_t>(3 * tokens * 8));
   for (float& number : numbers) number = normal(random);
   std::ofstream stream(file, std::ios::binary);
@@ -57,6 +57,13 @@ TEST_F(AttendCommand, MemoryDoesNotGrowWithTheSquareOfTokens) {
     EXPECT_EQ(report.at("checked_rows"), 1);
     EXPECT_LT(report.at("check").get<double>(), tolerance) << kernel;
   }
+  // Keys that differ by orders of magnitude: φ_K depends on the query, of which one is asked for. (Ten times
+  // the difference of 4,096 tokens.)
+  write_tokens(at("wide.safetensors"), 32768, 40);
+  const Outcome outcome = hydrascope("attend hydra-tanh-softmax --causal --input " + at("wide.safetensors") +
+                                     " --output " + at("out.safetensors") + " --weights --rows 32767 --json");
+  EXPECT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_LT(nlohmann::json::parse(outcome.output).at("check").get<double>(), 2e-3);
   rusage children{};
   getrusage(RUSAGE_CHILDREN, &children);
   EXPECT_LT(children.ru_maxrss, 1024 * 1024) << "KiB, the largest of all programs run";

@@ -1,6 +1,5 @@
 #include "engine/attention/hydra/hydra.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include <ATen/TensorOperators.h>
@@ -71,7 +70,8 @@ public:
     check(input);
     const HydraRows rows = hydra_rows(maps_, input);
     const std::int64_t heads = input.q.size(1), tokens = input.q.size(2);
-    if (rows.log_totals.defined()) return take_tokens(wide_weights(rows, heads), query_rows);
+    if (rows.log_totals.defined())
+      return wide_weights(rows, heads, rows_or_all(query_rows, tokens, rows.query));
     const at::Tensor query = take_tokens(to_heads(rows.query, heads), query_rows);
     const at::Tensor w = at::matmul(query, to_heads(rows.key, heads).transpose(2, 3));
     if (!input.causal) return w;
@@ -100,8 +100,8 @@ public:
         rows.query * select_rows(to_rows(g.to(rows.query.scalar_type())), rows.mask); // (B,N,D)
     if (rows.log_totals.defined()) {
       at::Tensor gathered = at::zeros_like(rows.value); // Σ_c φ_K(K)_t ⊙ φ(Q)_c ⊙ g_c
-      for_wide_rows(rows, [&](const std::int64_t first, const std::int64_t last) {
-        gathered += (rows.keys_of(first, last) * directions.slice(1, first, last).unsqueeze(2)).sum(1);
+      for_wide_rows(rows, rows_or_all({}, tokens, directions), [&](const at::Tensor& queries) {
+        gathered += (rows.keys_of(queries) * directions.index_select(1, queries).unsqueeze(2)).sum(1);
       });
       return (gathered * rows.value).sum(2);
     }
@@ -190,18 +190,18 @@ protected:
   }
 
 private:
-  // Calls use(first, last) for tiles of query rows whose φ_K fit in memory.
+  // Calls use(some) for tiles of the queries (R) int64 whose φ_K fit in memory.
   template <typename Use>
-  static void for_wide_rows(const HydraRows& rows, const Use& use) {
-    const std::int64_t tokens = rows.key.size(1),
-                       step = tile_rows(rows.key.size(0) * rows.key.size(2), tokens);
-    for (std::int64_t first = 0; first < tokens; first += step) use(first, std::min(tokens, first + step));
+  static void for_wide_rows(const HydraRows& rows, const at::Tensor& queries, const Use& use) {
+    const std::int64_t step = tile_rows(rows.key.size(0) * rows.key.size(2), rows.key.size(1));
+    for (std::int64_t first = 0; first < queries.size(0); first += step)
+      use(queries.slice(0, first, first + step)); // the last may be shorter
   }
-  // The weights (B,heads,N,N) where φ_K depends on the query.
-  static at::Tensor wide_weights(const HydraRows& rows, const std::int64_t heads) {
+  // The weights (B,heads,R,N) of these queries where φ_K depends on the query.
+  static at::Tensor wide_weights(const HydraRows& rows, const std::int64_t heads, const at::Tensor& queries) {
     std::vector<at::Tensor> parts;
-    for_wide_rows(rows, [&](const std::int64_t first, const std::int64_t last) {
-      const at::Tensor products = rows.keys_of(first, last) * rows.query.slice(1, first, last).unsqueeze(2);
+    for_wide_rows(rows, queries, [&](const at::Tensor& some) {
+      const at::Tensor products = rows.keys_of(some) * rows.query.index_select(1, some).unsqueeze(2);
       parts.push_back(products.unflatten(3, {heads, -1}).sum(4).permute({0, 3, 1, 2}));
     });
     return at::cat(parts, 2);

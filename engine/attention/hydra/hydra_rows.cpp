@@ -40,10 +40,10 @@ at::Tensor HydraRows::keys_of(const std::int64_t query_row) const {
   return (earlier - log_totals.slice(1, query_row, query_row + 1)).exp();
 }
 
-at::Tensor HydraRows::keys_of(const std::int64_t first, const std::int64_t last) const {
-  const at::Tensor tokens = at::arange(key.size(1), key.options());
-  const at::Tensor later = (tokens > tokens.slice(0, first, last).unsqueeze(1)).unsqueeze(-1); // (R,N,1)
-  const at::Tensor exponents = key.unsqueeze(1) - log_totals.slice(1, first, last).unsqueeze(2);
+at::Tensor HydraRows::keys_of(const at::Tensor& queries) const {
+  const at::Tensor tokens = at::arange(key.size(1), queries.options());
+  const at::Tensor later = (tokens > queries.unsqueeze(1)).unsqueeze(-1); // (R,N,1)
+  const at::Tensor exponents = key.unsqueeze(1) - log_totals.index_select(1, queries).unsqueeze(2);
   return exponents.masked_fill(later, -INFINITY).exp();
 }
 

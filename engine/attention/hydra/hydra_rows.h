@@ -15,9 +15,9 @@ struct HydraRows {
 
   // φ_K of the tokens j ≤ i as the query i sees it, (B,i+1,D).
   at::Tensor keys_of(std::int64_t query_row) const;
-  // The same of all tokens for queries [first, last), 0 for later ones: (B,R,N,D). Where log_totals is
+  // The same of all tokens for these queries (R) int64, 0 for later ones: (B,R,N,D). Where log_totals is
   // defined.
-  at::Tensor keys_of(std::int64_t first, std::int64_t last) const;
+  at::Tensor keys_of(const at::Tensor& queries) const;
 };
 HydraRows hydra_rows(const HydraMaps& maps, const AttentionInput& input);
 

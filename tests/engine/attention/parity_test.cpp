@@ -420,5 +420,18 @@ TEST(CausalForm, AWideRangeBetweenEarlyAndLateKeysIsExact) {
   }
 }
 
+// Where keys differ so much, φ_K of a softmax over tokens depends on the query.
+TEST(CausalForm, HydrasWeightsOfSomeRowsAreThoseOfAll) {
+  AttentionInput input = make_input({1, 2, 70, 4, false, true}, 3);
+  input.k = input.k + at::arange(70).unsqueeze(1) * 16.0;
+  const at::Tensor some = at::tensor({std::int64_t{69}, std::int64_t{0}, std::int64_t{33}});
+  for (const char* name : {"hydra-tanh-softmax", "hydra-sigmoid-softmax"}) {
+    const auto kernel = make_kernel({name, {}});
+    const at::Tensor expected = reference::row(name).compute(input, {}, input.v).weights;
+    EXPECT_LT(relative_error(kernel->weights(input, {}), expected), 1e-3) << name;
+    EXPECT_LT(relative_error(kernel->weights(input, {}, some), expected.index_select(2, some)), 1e-3) << name;
+  }
+}
+
 } // namespace
 } // namespace hydrascope
