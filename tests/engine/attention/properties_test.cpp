@@ -184,6 +184,23 @@ TEST(Properties, PerformersRowsAreOrthogonalAndFixedByTheSeed) {
   }
 }
 
+TEST(Properties, AMapThatT2RIsNotGivenIsItsStart) {
+  const Case shape{1, 2, 20, 8};
+  const AttentionInput input = make_input(shape, 19);
+  const auto kernel = make_kernel({"t2r", {}});
+  const KernelParameters start = kernel->initial_parameters({2, 8}),
+                         moved = moved_parameters(*kernel, shape, 20);
+  for (const auto& [name, given] : moved) {
+    KernelParameters all = start;
+    all[name] = given;
+    EXPECT_LT(relative_error(output_of("t2r", input, {{name, given}}), output_of("t2r", input, all)), 1e-6)
+        << name;
+    EXPECT_LT(relative_error(kernel->weights(input, {{name, given}}), kernel->weights(input, all)), 1e-6)
+        << name;
+  }
+  EXPECT_LT(relative_error(output_of("t2r", input), output_of("t2r", input, start)), 1e-6);
+}
+
 // AFT-Simple (Zhai et al. 2021, Eq. 3): Y = σ(Q) ⊙ Σ_t exp(K_t) ⊙ V_t / Σ_t exp(K_t).
 TEST(Properties, SigmoidSoftmaxIsAftSimple) {
   const AttentionInput input = make_input({2, 3, 40, 8}, 12);

@@ -30,11 +30,16 @@ public:
   double cost(const AttentionShape& shape) const override { return projection_cost(shape); }
 
 private:
+  // A W that is missing is the one drawn at the start. (One that is there, but undefined, is I: it has been
+  // applied before. A missing b is 0, as at the start.)
   KernelParameters given_or_initial(const FeatureContext& context) const {
-    if (context.parameters.contains("query_map.weight")) return context.parameters;
-    KernelParameters initial = initial_parameters(context.heads, 0);
-    for (auto& [name, parameter] : initial) parameter = parameter.to(context.device);
-    return initial;
+    KernelParameters parameters = context.parameters;
+    const bool all =
+        parameters.contains("query_map.weight") && (form_.shared || parameters.contains("key_map.weight"));
+    if (all) return parameters;
+    for (const auto& [name, start] : initial_parameters(context.heads, 0))
+      parameters.try_emplace(name, start.to(context.device));
+    return parameters;
   }
 
   ProjectionForm form_;
