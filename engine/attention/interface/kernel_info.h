@@ -105,7 +105,7 @@ struct KernelSpec {
 const std::vector<KernelInfo>& kernel_infos();
 // Throws UsageError naming the nearest known name and listing all.
 const KernelInfo& kernel_info(std::string_view name);
-// The facts of a kernel with its parameters, on which those of `phi` depend. Valid for ever. Throws
+// The facts of a kernel with its parameters, on which those of some depend (`phi`). Valid for ever. Throws
 // UsageError.
 const KernelInfo& kernel_info(const KernelSpec& kernel);
 

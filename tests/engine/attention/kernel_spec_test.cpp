@@ -51,6 +51,19 @@ TEST(KernelSpec, EveryKernelIsFoundMadeAndDescribed) {
   }
 }
 
+TEST(KernelSpec, AFormOfHedgehogsSoftmaxIsDescribedAsItIs) {
+  const auto info = [](const char* text) { return kernel_info(parse_kernel_spec(text)); };
+  const KernelInfo two = info("hedgehog-softmax:shared=1"), one = info("hedgehog-softmax:form=eq5"),
+                   joint = info("hedgehog-softmax:form=joint");
+  EXPECT_EQ(two.feature_width, "2d");
+  EXPECT_EQ(two.definition, kernel_info("hedgehog-softmax").definition);
+  EXPECT_EQ(one.feature_width, "d");
+  EXPECT_THAT(one.definition, HasSubstr("φ(x) = softmax y"));
+  EXPECT_EQ(joint.feature_width, "2d");
+  EXPECT_THAT(joint.definition, HasSubstr("softmax [2y, −2y]"));
+  EXPECT_TRUE(one.trainable && one.normalised && joint.normalised);
+}
+
 TEST(KernelSpec, AnUnknownNameGetsTheNearestAndTheList) {
   EXPECT_THAT(
       usage_message([] { parse_kernel_spec("hydra-cosin", "--replace"); }),

@@ -164,8 +164,20 @@ RegistryEntry hedgehog_softmax_kernel() {
       shared_info(), bias_info(),
       choice_info("form", "two: [softmax y, softmax −y]; eq5: softmax y; joint: softmax [2y, −2y]",
                   {"two", "eq5", "joint"})};
-  return normalised_linear(info,
-                           [](const KernelSpec& spec) { return std::make_unique<HedgehogSoftmax>(spec); });
+  RegistryEntry entry =
+      normalised_linear(info, [](const KernelSpec& spec) { return std::make_unique<HedgehogSoftmax>(spec); });
+  entry.info_of = [usual = entry.info](const KernelSpec& spec) {
+    KernelInfo own = usual;
+    const Form form = form_parameter(spec);
+    if (form == Form::eq5) {
+      own.definition = "φ(x) = softmax y, y = x·W + b, trained to match softmax";
+      own.feature_width = "d";
+    } else if (form == Form::joint) {
+      own.definition = "φ(x) = softmax [2y, −2y], y = x·W + b, trained to match softmax";
+    }
+    return own;
+  };
+  return entry;
 }
 
 } // namespace hydrascope
