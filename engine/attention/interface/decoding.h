@@ -21,8 +21,8 @@ public:
   // Adds the next R ≥ 1 tokens of every sequence and returns their outputs (B,H,R,d), before
   // Kernel::finish(): the last R rows of what Kernel::run() returns for all tokens so far. q (B,H,R,d); k and
   // v the same or, of grouped heads, the key/value heads alone (B,key_heads,R,d); layer_input (B,R,D) where
-  // the kernel needs it. All tokens are real. Without gradients. Throws UsageError for another shape, type or
-  // device, for a mask, and where the kernel has a longest sequence (cosformer's m).
+  // the kernel needs it. All tokens are real. Without gradients. Throws UsageError for another shape, for q,
+  // k or v of another type or kind of device, for a mask, and beyond a longest sequence (cosformer's m).
   at::Tensor extend(const AttentionInput& next);
 
   std::int64_t tokens() const { return tokens_; }

@@ -249,9 +249,9 @@ public:
   // false: there is no feature map after all (another kernel's, that has none).
   virtual bool has_features() const { return true; }
 
-  // φ of these query rows and key tokens (int64 tensors, undefined: all) in float32. For normalised kernels a
-  // weight is their product divided by the row's sum of products. Not differentiable. Throws UsageError with
-  // the plan's reason if unsupported.
+  // φ of these query rows and key tokens (int64 tensors, undefined: all) in float32 (float64 where q is). For
+  // normalised kernels a weight is their product divided by the row's sum of products. Not differentiable.
+  // Throws UsageError with the plan's reason if unsupported.
   virtual Features features(const AttentionInput& input, const KernelParameters& parameters,
                             const at::Tensor& query_rows, const at::Tensor& key_rows) const = 0;
 
