@@ -82,6 +82,22 @@ TEST(CudaPlugin, RefusesWhatItDoesNotTake) {
   EXPECT_THROW(plugin().linear(input, {}, PointMap::relu, own, host, true), c10::Error);
 }
 
+// One W may serve all heads, but b is read for each of them.
+TEST(CudaPlugin, RefusesMapsOfAnotherNumberOfHeads) {
+  const AttentionInput input = on_gpu(testing_inputs::make_input({1, 4, 8, 8}, 3));
+  const auto map = [&](const std::int64_t weights, const std::int64_t biases) {
+    return LoopProjection{.weight = testing_inputs::normal({weights, 8, 8}, 5).to(input.q.device()),
+                          .bias = testing_inputs::normal({biases, 8}, 6).to(input.q.device())};
+  };
+  const auto run = [&](const LoopProjection& query, const LoopProjection& key) {
+    plugin().linear(input, {}, PointMap::relu, query, key, true);
+  };
+  EXPECT_NO_THROW(run(map(4, 4), map(1, 4)));
+  EXPECT_THROW(run(map(4, 4), map(1, 1)), c10::Error);
+  EXPECT_THROW(run(map(1, 1), map(4, 4)), c10::Error);
+  EXPECT_THROW(run(map(4, 4), map(2, 4)), c10::Error);
+}
+
 TEST(CudaPlugin, AsksTheTensorsDevice) {
   EXPECT_TRUE(plugin().runs_on(0));
   EXPECT_FALSE(plugin().runs_on(2)); // compute capability 7.0

@@ -15,6 +15,7 @@
 #include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
 #include "engine/attention/interface/parameters.h"
+#include "engine/attention/interface/tokens.h"
 #include "engine/models/transformer/model.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/hidden_states.h"
@@ -184,6 +185,34 @@ TEST_F(FusedModels, HeadsOf64InHalfTypesWithTheirMaps) {
     for (at::Tensor* x : {&host.q, &host.k, &host.v}) *x = x->to(type).to(at::kFloat);
     EXPECT_LT(relative_error(output.out.cpu().to(at::kFloat), kernel->run(host, parameters).out), 2e-2);
   }
+}
+
+// The heads of a group have the map of their keys with its bias; of one key/value head all have the same.
+TEST_F(FusedModels, GroupedHeadsHaveTheBiasOfTheirKeys) {
+  const at::NoGradGuard no_gradients;
+  const auto kernel = make_kernel({"hedgehog", {}});
+  for (const auto& [type, width] : {std::pair{at::kFloat, std::int64_t{8}}, {at::kHalf, 64}})
+    for (const std::int64_t key_heads : {1, 2})
+      for (const bool causal : {false, true}) {
+        SCOPED_TRACE(std::to_string(width) + " features, " + std::to_string(key_heads) + " key/value heads" +
+                     (causal ? ", causal" : ""));
+        AttentionInput host = testing_inputs::make_input({1, 4, 40, width, true, causal}, 3);
+        host.key_heads = key_heads;
+        for (at::Tensor* x : {&host.k, &host.v}) *x = for_each_head(one_of_each_group(*x, key_heads), 4);
+        KernelParameters parameters = kernel->initial_parameters({4, width, key_heads}, 0);
+        for (auto& [name, value] : parameters)
+          value = value + (name.ends_with(".bias") ? 1 : 0.05) * testing_inputs::normal(value.sizes(), 9);
+        AttentionInput device = host;
+        for (at::Tensor* x : {&device.q, &device.k, &device.v}) *x = x->to(type).to(test::fake_device());
+        device.mask = device.mask.to(test::fake_device());
+        KernelParameters there;
+        for (const auto& [name, value] : parameters) there[name] = value.to(test::fake_device());
+        calls = 0;
+        const at::Tensor out = kernel->run(device, there).out.cpu().to(at::kFloat);
+        EXPECT_EQ(calls, 1);
+        for (at::Tensor* x : {&host.q, &host.k, &host.v}) *x = x->to(type).to(at::kFloat);
+        EXPECT_LT(relative_error(out, kernel->run(host, parameters).out), type == at::kFloat ? 1e-4 : 2e-2);
+      }
 }
 
 // Gradients of the maps and of q, k and v, as training has them.

@@ -199,10 +199,11 @@ private:
   AttentionOutput on_gpu(const Path path, const AttentionInput& input, const at::Tensor& mask,
                          const LoopProjection& query, LoopProjection key, const std::int64_t group) const {
     const cpu::PointMap map = *map_->point_map();
-    if (group > 1)
-      for (at::Tensor* parameter : {&key.weight, &key.bias})
-        if (parameter->defined() && parameter->size(0) > 1)
-          *parameter = parameter->repeat_interleave(group, 0);
+    if (group > 1) {
+      if (key.weight.defined() && key.weight.size(0) > 1) // one map for all heads stays one
+        key.weight = key.weight.repeat_interleave(group, 0);
+      if (key.bias.defined()) key.bias = key.bias.repeat_interleave(group, 0);
+    }
     const HydrascopeCudaPlugin& plugin = *fused_kernels(input.q.device().type());
     if (path == Path::fused_cuda_training)
       return linear_with_gradients(plugin, input, mask, map, query, key, normalised_);

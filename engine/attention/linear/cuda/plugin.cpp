@@ -196,6 +196,12 @@ struct LinearCall {
         query(query_, q.device()),
         key(key_, q.device()) {
     const std::int64_t inputs = q.size(3), outputs = outputs_of(input, key_);
+    for (const LoopProjection* side : {&query_, &key_}) { // the kernels read the map of every head
+      TORCH_CHECK(!side->weight.defined() || side->weight.size(0) == 1 || side->weight.size(0) == q.size(1),
+                  "linear: one W expected, or one for each of ", q.size(1), " heads");
+      TORCH_CHECK(!side->bias.defined() || side->bias.size(0) == q.size(1), "linear: b expected for each of ",
+                  q.size(1), " heads");
+    }
     arguments = {.element = element_of(v.scalar_type()),
                  .input_element = element_of(q.scalar_type()),
                  .map = map,
