@@ -121,6 +121,10 @@ at::Tensor largest_key(const at::Tensor& log_key, const at::Tensor& mask) {
 
 } // namespace
 
+c10::impl::ExcludeDispatchKeyGuard without_float16_sums(const at::ScalarType tokens) {
+  return {tokens == at::kHalf ? c10::autocast_dispatch_keyset : c10::DispatchKeySet()};
+}
+
 FeatureBlocks::FeatureBlocks(const AttentionInput& input, const KernelParameters& parameters,
                              const FeatureMap& map, std::int64_t heads, bool all_at_once)
     : input_(input),

@@ -6,11 +6,17 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "engine/attention/interface/tokens.h"
 #include "engine/attention/linear/feature_map.h"
 
 namespace hydrascope {
+
+// While the object exists, autocast computes nothing in float16 for tokens of that type: a sum over tokens
+// may leave its range, as the denominator of `elu` does over 760 tokens of 64 normal features. bfloat16 has
+// the range of float32, and there autocast still multiplies in bfloat16.
+c10::impl::ExcludeDispatchKeyGuard without_float16_sums(at::ScalarType tokens);
 
 // An input's tokens and their features, split into `heads` heads: a block at a time, or all at once. Refers
 // to its arguments.

@@ -134,6 +134,7 @@ protected:
   AttentionOutput compute(const Path path, const AttentionInput& input,
                           const KernelParameters& parameters) const override {
     if (path != Path::in_blocks && path != Path::at_once) return fused(path, input, parameters);
+    const auto no_autocast = without_float16_sums(input.q.scalar_type());
     return composed({input, parameters, *map_, weight_heads(shape_of(input)), path == Path::at_once}, input);
   }
 

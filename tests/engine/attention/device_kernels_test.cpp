@@ -14,6 +14,7 @@
 #include "engine/attention/interface/decoding.h"
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
+#include "engine/training/loop/autocast.h"
 #include "tests/engine/attention/inputs.h"
 #include "tests/engine/attention/reference.h"
 #include "tests/support/devices.h"
@@ -198,6 +199,33 @@ TEST(KernelsOnDevice, RefusesParametersThatLieElsewhere) {
   const AttentionInput host = make_input(shape, 5);
   EXPECT_THROW(kernel->run(on_device(host), parameters), UsageError);
   EXPECT_THROW(kernel->run(host, on_device(parameters)), UsageError);
+}
+
+// Denominators of these inputs are beyond float16, which ends at 65,504.
+TEST(KernelsOnDevice, SumInFloat32UnderAutocastToFloat16) {
+  for (const char* const name : {"elu", "based"})
+    for (const bool causal : {false, true}) {
+      SCOPED_TRACE(std::string(name) + (causal ? " causal" : ""));
+      const auto kernel = make_kernel({name, {}});
+      AttentionInput host = make_input({1, 1, 1024, 32, false, causal}, 5, 4);
+      for (at::Tensor* x : {&host.q, &host.k, &host.v}) *x = x->to(at::kHalf);
+      AttentionInput device = on_device(host);
+      for (at::Tensor* x : {&device.q, &device.k, &device.v}) x->requires_grad_();
+      for (at::Tensor* x : {&host.q, &host.k, &host.v}) *x = x->to(at::kFloat).requires_grad_();
+      const auto under_autocast = [&] {
+        const training::Autocast autocast(accelerator(), at::kHalf);
+        return kernel->run(device, {}).out;
+      };
+      const at::Tensor g = normal(host.v.sizes(), 9).to(at::kHalf), expected = kernel->run(host, {}).out;
+      const at::Tensor out = under_autocast();
+      EXPECT_EQ(out.scalar_type(), at::kHalf);
+      EXPECT_LT(relative_error(out.detach().cpu(), expected.detach()), 2e-3);
+      (out * g.to(accelerator())).sum().backward();
+      (expected * g.to(at::kFloat)).sum().backward();
+      EXPECT_LT(relative_error(device.q.grad().cpu(), host.q.grad()), 5e-3);
+      EXPECT_LT(relative_error(device.k.grad().cpu(), host.k.grad()), 5e-3);
+      EXPECT_LT(relative_error(device.v.grad().cpu(), host.v.grad()), 5e-3);
+    }
 }
 
 TEST(KernelsOnDevice, ZeroDenominatorsStayThereUntilTheyAreRead) {

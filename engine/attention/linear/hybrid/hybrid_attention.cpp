@@ -118,6 +118,7 @@ public:
 protected:
   AttentionOutput compute(Path, const AttentionInput& input,
                           const KernelParameters& parameters) const override {
+    const auto no_autocast = without_float16_sums(input.q.scalar_type());
     const OrderedTokens tokens = ordered(input, key_heads_of(input, *map_, input.q.size(1)));
     const Windows windows = windows_of(input.q.size(2), window_, input.causal, tokens.lengths);
     WindowSums sums = softmax_sums(tokens.q, tokens.k, tokens.v, windows, window_, input.causal);
