@@ -82,6 +82,15 @@ TEST(CudaPlugin, RefusesWhatItDoesNotTake) {
   EXPECT_THROW(plugin().linear(input, {}, PointMap::relu, own, host, true), c10::Error);
 }
 
+TEST(CudaPlugin, LimitsTheHeadsOfLinearAttentionAlone) {
+  const AttentionInput host = testing_inputs::make_input({1, max_cuda_sequences + 1, 2, 1}, 3),
+                       device = on_gpu(host);
+  const at::Tensor hydra = plugin().hydra_cosine(device.q, device.k, device.v, {}, false);
+  EXPECT_LT(relative_error(hydra.cpu(), run_on_cpu("hydra-cosine", host)), 1e-5);
+  EXPECT_THROW(plugin().linear(device, {}, PointMap::relu, {}, {}, true), c10::Error);
+  EXPECT_THROW(plugin().linear_gradients(device, {}, PointMap::relu, {}, {}, true, device.v), c10::Error);
+}
+
 // One W may serve all heads, but b is read for each of them.
 TEST(CudaPlugin, RefusesMapsOfAnotherNumberOfHeads) {
   const AttentionInput input = on_gpu(testing_inputs::make_input({1, 4, 8, 8}, 3));

@@ -20,7 +20,8 @@ struct InputGradients {
   at::Tensor q, k, v;
 };
 
-// The most sequences, and the most heads, that the kernels accept: CUDA's limit of a grid's last dimensions.
+// The most sequences, and for linear attention the most heads, that the kernels accept: CUDA's limit of a
+// grid's last dimensions.
 inline constexpr std::int64_t max_cuda_sequences = 65535;
 
 struct HydrascopeCudaPlugin {

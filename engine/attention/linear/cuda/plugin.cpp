@@ -45,8 +45,7 @@ void check(const char* kernel, const at::Tensor& q, const at::Tensor& k, const a
               kernel, ": q, k and v differ in shape");
   TORCH_CHECK(k.device() == q.device() && v.device() == q.device(), kernel, ": q, k and v differ in device");
   TORCH_CHECK(k.scalar_type() == q.scalar_type(), kernel, ": q and k differ in type");
-  TORCH_CHECK(q.size(0) <= max_cuda_sequences && q.size(1) <= max_cuda_sequences, kernel, ": more than ",
-              max_cuda_sequences, " sequences or heads");
+  TORCH_CHECK(q.size(0) <= max_cuda_sequences, kernel, ": more than ", max_cuda_sequences, " sequences");
   if (mask.defined())
     TORCH_CHECK(mask.scalar_type() == at::kBool && mask.device() == q.device() && mask.dim() == 2 &&
                     mask.size(0) == q.size(0) && mask.size(1) == q.size(2),
@@ -122,8 +121,11 @@ InputGradients hydra_cosine_gradients(const at::Tensor& q, const at::Tensor& k, 
   return {rows_as_heads(grad_q, q), rows_as_heads(grad_k, q), rows_as_heads(grad_v, q)};
 }
 
-// q and k may be float32 beside bfloat16 values: y before an exponential needs more than 8 bits.
-void check_types(const char* kernel, const AttentionInput& input) {
+// Heads are a dimension of the grid here; Hydra's kernels read whole rows. q and k may be float32 beside
+// bfloat16 values: y before an exponential needs more than 8 bits.
+void check_linear(const char* kernel, const AttentionInput& input, const at::Tensor& mask) {
+  check(kernel, input.q, input.k, input.v, mask);
+  TORCH_CHECK(input.q.size(1) <= max_cuda_sequences, kernel, ": more than ", max_cuda_sequences, " heads");
   const at::ScalarType inputs = input.q.scalar_type(), values = input.v.scalar_type();
   TORCH_CHECK(inputs == values || (inputs == at::kFloat && values == at::kBFloat16), kernel,
               ": q and k are of another type than v");
@@ -233,8 +235,7 @@ struct LinearCall {
 
 AttentionOutput linear(const AttentionInput& input, const at::Tensor& mask, const cpu::PointMap map,
                        const LoopProjection& query, const LoopProjection& key, const bool normalised) {
-  check("linear", input.q, input.k, input.v, mask);
-  check_types("linear", input);
+  check_linear("linear", input, mask);
   const c10::cuda::CUDAGuard guard(input.q.device());
   TORCH_CHECK(linear_takes(map, normalised, input.v.scalar_type(), input.v.size(3), outputs_of(input, key),
                            input.causal, -1),
@@ -260,8 +261,7 @@ bool linear_gradients_take(cpu::PointMap map, bool normalised, at::ScalarType ty
 InputGradients linear_gradients(const AttentionInput& input, const at::Tensor& mask, const cpu::PointMap map,
                                 const LoopProjection& query, const LoopProjection& key, const bool normalised,
                                 const at::Tensor& grad_out) {
-  check("linear_gradients", input.q, input.k, input.v, mask);
-  check_types("linear_gradients", input);
+  check_linear("linear_gradients", input, mask);
   TORCH_CHECK(grad_out.sizes() == input.v.sizes() && grad_out.device() == input.v.device() &&
                   grad_out.scalar_type() == input.v.scalar_type(),
               "linear_gradients: the output's gradient differs from v in shape, device or type");
