@@ -116,11 +116,12 @@ TEST(CudaPlugin, AsksTheTensorsDevice) {
   };
   EXPECT_TRUE(takes(0));
   EXPECT_FALSE(takes(1)); // a tile does not fit its shared memory
-  const auto takes_causal = [](const at::DeviceIndex device) {
-    return plugin().linear_takes(PointMap::plus_minus_exponential, true, at::kFloat, 128, 128, true, device);
+  const auto takes_causal = [](const at::DeviceIndex device, const PointMap map) {
+    return plugin().linear_takes(map, true, at::kFloat, 128, 128, true, device);
   };
-  EXPECT_TRUE(takes_causal(0));
-  EXPECT_FALSE(takes_causal(1));
+  EXPECT_TRUE(takes_causal(0, PointMap::plus_minus_exponential));
+  EXPECT_FALSE(takes_causal(1, PointMap::plus_minus_exponential));
+  EXPECT_TRUE(takes_causal(1, PointMap::one_plus_elu)); // half as many features
   EXPECT_EQ(cuda_emulation::current_device(), 0);
   const AttentionInput input = on_gpu(testing_inputs::make_input({1, 1, 8, 128}, 3), {at::kCUDA, 1});
   EXPECT_THROW(plugin().linear_gradients(input, {}, PointMap::plus_minus_exponential, {}, {}, true, input.v),
