@@ -12,9 +12,9 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include "engine/base/device_error.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/run/device_error.h"
 #include "engine/run/inputs.h"
 #include "engine/run/next_token.h"
 #include "engine/run/pass.h"

@@ -12,10 +12,10 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include "engine/base/device_error.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/measure/teacher_forced_runs.h"
-#include "engine/run/device_error.h"
 #include "engine/run/placement.h"
 #include "engine/run/quantities/head_reader.h"
 #include "engine/run/quantities/measures.h"

@@ -14,7 +14,9 @@
 #include <fmt/ranges.h>
 
 #include "engine/attention/interface/kernel.h"
+#include "engine/base/device_error.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/measure/flops.h"
 #include "engine/models/transformer/config.h"
 #include "engine/models/transformer/linear.h"
@@ -251,7 +253,8 @@ std::vector<ThroughputRow> measure_throughput_in(
   try {
     return measure(placement, request, progress, stop, *models);
   } catch (const c10::Error& error) {
-    throw Error("bench model", error.what_without_backtrace(), "report this with the command");
+    const std::string message = first_line(error.what_without_backtrace());
+    throw Error("bench model", message, remedy_for(message, "report this with the command"));
   }
 }
 

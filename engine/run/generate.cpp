@@ -19,11 +19,11 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include "engine/base/device_error.h"
 #include "engine/base/error.h"
 #include "engine/base/lockstep.h"
 #include "engine/base/text.h"
 #include "engine/run/decoding_run.h"
-#include "engine/run/device_error.h"
 #include "engine/run/pass.h"
 #include "engine/run/placement.h"
 

@@ -15,12 +15,12 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include "engine/base/device_error.h"
 #include "engine/base/error.h"
 #include "engine/base/process.h"
 #include "engine/base/text.h"
 #include "engine/models/transformer/checkpoint.h"
 #include "engine/run/device_clock.h"
-#include "engine/run/device_error.h"
 #include "engine/run/run_plan.h"
 
 namespace hydrascope {

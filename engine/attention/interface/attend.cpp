@@ -19,9 +19,11 @@
 #include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
 #include "engine/attention/interface/tokens.h"
+#include "engine/base/device_error.h"
 #include "engine/base/error.h"
 #include "engine/base/files.h"
 #include "engine/base/safetensors.h"
+#include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {
@@ -220,9 +222,9 @@ AttendReport attend_file(const AttendRequest& request) {
     return results.report;
   } catch (const c10::Error& error) {
     // Shapes are checked above; what remains is out of memory and LibTorch's own limits.
-    throw Error(request.input.string(),
-                fmt::format("{} failed: {}", request.kernel.text(), error.what_without_backtrace()),
-                "choose a smaller input");
+    const std::string message = first_line(error.what_without_backtrace());
+    throw Error(request.input.string(), fmt::format("{} failed: {}", request.kernel.text(), message),
+                remedy_for(message, "choose a smaller input"));
   }
 }
 

@@ -10,7 +10,9 @@
 
 #include <c10/util/Exception.h>
 
+#include "engine/base/device_error.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/training/loop/optimizer.h"
 #include "engine/training/loop/training.h"
 #include "engine/training/loop/training_files.h"
@@ -92,7 +94,8 @@ auto with_errors_of(const char* command, const std::string& device, const Work& 
   } catch (const c10::OutOfMemoryError&) {
     throw Error(command, "out of memory on " + device, "use a smaller --batch, or --device cpu");
   } catch (const c10::Error& error) {
-    throw Error(command, error.what_without_backtrace(), "report this with the command");
+    const std::string message = first_line(error.what_without_backtrace());
+    throw Error(command, message, remedy_for(message, "report this with the command"));
   }
 }
 

@@ -19,13 +19,15 @@
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
 #include "engine/base/safetensors.h"
+#include "tests/engine/attention/broken_kernels.h"
 #include "tests/engine/attention/inputs.h"
 #include "tests/engine/attention/reference.h"
+#include "tests/support/fake_device.h"
 
 namespace hydrascope {
 namespace {
 
-using testing::AllOf, testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr, testing::Not;
 using testing_inputs::make_input, testing_inputs::relative_error;
 
 class Attend : public testing::Test {
@@ -203,6 +205,17 @@ TEST_F(Attend, WeightsAboveFourGibibytesAreRefusedWithAnEstimate) {
   request.rows = {9999};
   attend_file(request);
   EXPECT_EQ(result("weights").sizes(), (std::vector<std::int64_t>{1, 12, 1, 10000}));
+}
+
+TEST_F(Attend, AsksForARestartWhereTheDeviceDoesNoFurtherWork) {
+  if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's kernels can be broken";
+  const AttentionInput input = make_input({1, 2, 5, 4}, 3);
+  write({{"q", input.q}, {"k", input.k}, {"v", input.v}});
+  request.kernel = {"hydra-cosine", {}};
+  request.device = test::fake_device().str();
+  const testing_inputs::BrokenKernels broken;
+  EXPECT_THAT(message(), AllOf(HasSubstr("hydra-cosine failed: CUDA error: an illegal memory access"),
+                               HasSubstr("; restart the program"), Not(HasSubstr("\n"))));
 }
 
 TEST_F(Attend, TakesKeysAndValuesThatHeadsShare) {

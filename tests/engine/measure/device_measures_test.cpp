@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/base/error.h"
 #include "engine/measure/teacher_forced.h"
 #include "engine/measure/throughput.h"
 #include "engine/run/placement.h"
+#include "tests/engine/attention/broken_kernels.h"
 #include "tests/engine/training/toy.h"
 #include "tests/support/devices.h"
 #include "tests/support/fake_device.h"
@@ -14,6 +17,7 @@
 namespace hydrascope {
 namespace {
 
+using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not, ::testing::ThrowsMessage;
 using testing::make_toy_model;
 using testing::toy_measuring;
 using testing::ToyFolder;
@@ -82,6 +86,19 @@ TEST(ThroughputOnDevice, TimesModelsWithoutWaitingWithinThem) {
   for (const ThroughputRow& row : rows) EXPECT_GT(row.items_per_second, 0);
   // Five contenders of three runs: one event each, and those of blocks where the run is observed.
   EXPECT_LE(counter.counts().waits(), 5 * 3 + 3 + 2);
+}
+
+TEST(ThroughputOnDevice, AsksForARestartWhereTheDeviceDoesNoFurtherWork) {
+  if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's kernels can be broken";
+  const ToyFolder folder;
+  ThroughputRequest request;
+  request.model_folder = make_toy_model(folder, "dinov2");
+  request.schedules = {ScheduleText{.kernel = "hydra-cosine"}};
+  request.batches = {2};
+  const testing_inputs::BrokenKernels broken;
+  EXPECT_THAT([&] { measure_throughput_in(on_device(), request); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("illegal memory access"), Not(HasSubstr("\n")),
+                                         HasSubstr("; restart the program"))));
 }
 
 } // namespace

@@ -20,6 +20,7 @@
 #include "engine/training/data/sampling.h"
 #include "engine/training/tasks/evaluate.h"
 #include "engine/training/tasks/recall.h"
+#include "tests/engine/attention/broken_kernels.h"
 #include "tests/engine/training/toy.h"
 #include "tests/support/devices.h"
 #include "tests/support/fake_device.h"
@@ -30,6 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::ThrowsMessage;
 using testing::ToyFolder;
 
@@ -381,6 +383,18 @@ TEST(DeviceTraining, SaysThatTheMemoryDoesNotSufficeAndGoesOnLater) {
   const TrainingOutcome resumed = training.run({}, {});
   EXPECT_EQ(resumed.curve, whole.outcome.curve);
   EXPECT_EQ(stored(resumed.adapter.path), whole.parameters);
+}
+
+TEST(DeviceTraining, AsksForARestartWhereTheDeviceDoesNoFurtherWork) {
+  if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's kernels can be broken";
+  const ToyFolder folder;
+  FinetuneRequest request = testing::toy_finetuning(folder);
+  request.schedule = ScheduleText{.replace = {"back:1=hydra-cosine"}};
+  request.settings.execution.device = the_device();
+  const testing_inputs::BrokenKernels broken;
+  EXPECT_THAT([&] { finetune(request); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("illegal memory access"), Not(HasSubstr("\n")),
+                                         HasSubstr("; restart the program"))));
 }
 
 TEST(DeviceTraining, NamesADeviceThatIsNotThere) {

@@ -1,4 +1,4 @@
-#include "engine/run/device_error.h"
+#include "engine/base/device_error.h"
 
 #include <string>
 

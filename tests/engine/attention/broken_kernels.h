@@ -1,0 +1,34 @@
+// Fused kernels that fail as CUDA's do once a kernel has read memory that is not its own.
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include "engine/attention/interface/cuda_plugin.h"
+#include "engine/attention/interface/device.h"
+#include "tests/support/fake_device.h"
+
+namespace hydrascope::testing_inputs {
+
+// hydra-cosine fails on the fake device for as long as the object exists; other kernels are composed.
+class BrokenKernels {
+public:
+  BrokenKernels() {
+    plugin_.runs_on = [](at::DeviceIndex) { return true; };
+    plugin_.hydra_cosine = [](const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                              bool) -> at::Tensor {
+      C10_THROW_ERROR(Error, "CUDA error: an illegal memory access was encountered\nand what may help");
+    };
+    plugin_.linear_takes = [](cpu::PointMap, bool, at::ScalarType, std::int64_t, std::int64_t, bool,
+                              at::DeviceIndex) { return false; };
+    plugin_.linear_gradients_take = plugin_.linear_takes;
+    set_fused_kernels(test::fake_device().type(), &plugin_);
+  }
+  ~BrokenKernels() { set_fused_kernels(c10::kCPU, nullptr); }
+  BrokenKernels(const BrokenKernels&) = delete;
+  BrokenKernels& operator=(const BrokenKernels&) = delete;
+
+private:
+  HydrascopeCudaPlugin plugin_{};
+};
+
+} // namespace hydrascope::testing_inputs
