@@ -2,17 +2,22 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/randint.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include "engine/base/device_error.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/measure/machine.h"
 #include "engine/measure/quantiles.h"
 #include "engine/models/transformer/row_weights.h"
 #include "engine/run/decoding_run.h"
+#include "engine/run/placement.h"
 
 namespace hydrascope {
 namespace {
@@ -89,11 +94,9 @@ void run_round(const AppliedModel& model, const Schedule& schedule, const Placem
   times.state_bytes = run.state_bytes();
 }
 
-} // namespace
-
-GenerationSpeedOutcome measure_generation_speed(
-    const GenerationSpeedRequest& request, const std::function<void(std::int64_t, std::int64_t)>& progress,
-    const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
+GenerationSpeedOutcome measure(const GenerationSpeedRequest& request,
+                               const std::function<void(std::int64_t, std::int64_t)>& progress,
+                               const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
   const ThreadCount threads(request.execution.threads);
   const auto base = models->base(request.model_folder);
   const ModelInfo& info = base->info();
@@ -156,6 +159,24 @@ GenerationSpeedOutcome measure_generation_speed(
     outcome.speeds.push_back(std::move(speed));
   }
   return outcome;
+}
+
+} // namespace
+
+GenerationSpeedOutcome measure_generation_speed(
+    const GenerationSpeedRequest& request, const std::function<void(std::int64_t, std::int64_t)>& progress,
+    const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
+  try {
+    return measure(request, progress, stop, models);
+  } catch (const c10::OutOfMemoryError&) {
+    throw Error("generate", "out of memory on " + placement_of(request.execution).device_name(),
+                "name smaller contexts, or use --dtype bfloat16");
+  } catch (const c10::Error& error) {
+    const std::string message = first_line(error.what_without_backtrace());
+    throw Error("generate", message, remedy_for(message, "name smaller contexts or another kernel"));
+  } catch (const std::bad_alloc&) {
+    throw Error("generate", "out of memory", "name smaller contexts, or use --dtype bfloat16");
+  }
 }
 
 } // namespace hydrascope

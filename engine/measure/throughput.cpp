@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <optional>
 #include <set>
 #include <utility>
@@ -252,9 +253,13 @@ std::vector<ThroughputRow> measure_throughput_in(
     const std::shared_ptr<ModelStore>& models) {
   try {
     return measure(placement, request, progress, stop, *models);
+  } catch (const c10::OutOfMemoryError&) {
+    throw Error("bench model", "out of memory on " + placement.device_name(), "use a smaller --batch");
   } catch (const c10::Error& error) {
     const std::string message = first_line(error.what_without_backtrace());
     throw Error("bench model", message, remedy_for(message, "report this with the command"));
+  } catch (const std::bad_alloc&) {
+    throw Error("bench model", "out of memory", "use a smaller --batch");
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include <c10/util/Exception.h>
 
+#include "engine/attention/interface/device.h"
 #include "engine/base/device_error.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -86,13 +87,14 @@ TrainingOutcome run_training(TrainingTask& task, const TrainingSettings& setting
                              const std::stop_token& stop);
 
 // Calls `work`, and throws LibTorch's errors as errors of the command; with a remedy where the memory of
-// `device`, so named for the user, does not suffice.
+// `device`, as on the command line, does not suffice.
 template <typename Work>
 auto with_errors_of(const char* command, const std::string& device, const Work& work) {
   try {
     return work();
   } catch (const c10::OutOfMemoryError&) {
-    throw Error(command, "out of memory on " + device, "use a smaller --batch, or --device cpu");
+    throw Error(command, "out of memory on " + device_of(device).str(),
+                "use a smaller --batch, or --device cpu");
   } catch (const c10::Error& error) {
     const std::string message = first_line(error.what_without_backtrace());
     throw Error(command, message, remedy_for(message, "report this with the command"));

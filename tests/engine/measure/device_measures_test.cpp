@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
+#include "engine/measure/generation_speed.h"
 #include "engine/measure/teacher_forced.h"
 #include "engine/measure/throughput.h"
 #include "engine/run/placement.h"
@@ -99,6 +100,32 @@ TEST(ThroughputOnDevice, AsksForARestartWhereTheDeviceDoesNoFurtherWork) {
   EXPECT_THAT([&] { measure_throughput_in(on_device(), request); },
               ThrowsMessage<Error>(AllOf(HasSubstr("illegal memory access"), Not(HasSubstr("\n")),
                                          HasSubstr("; restart the program"))));
+}
+
+TEST(ThroughputOnDevice, NamesTheDeviceWhoseMemoryDoesNotSuffice) {
+  if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's memory can be limited";
+  const ToyFolder folder;
+  ThroughputRequest request;
+  request.model_folder = make_toy_model(folder, "dinov2");
+  request.schedules = {ScheduleText{}};
+  request.batches = {2};
+  const test::DeviceMemoryLimit limit(0);
+  EXPECT_THAT([&] { measure_throughput_in(on_device(), request); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("out of memory on fake:0"), HasSubstr("--batch"))));
+}
+
+TEST(GenerationSpeedOnDevice, NamesTheDeviceWhoseMemoryDoesNotSuffice) {
+  if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's memory can be limited";
+  const ToyFolder folder;
+  GenerationSpeedRequest request;
+  request.model_folder = make_toy_model(folder, "written");
+  request.adapters.automatic = false;
+  request.contexts = {16};
+  request.tokens = 4;
+  request.execution.device = "fake";
+  const test::DeviceMemoryLimit limit(0);
+  EXPECT_THAT([&] { measure_generation_speed(request); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("out of memory on fake:0"), HasSubstr("contexts"))));
 }
 
 } // namespace

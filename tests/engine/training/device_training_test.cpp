@@ -11,13 +11,16 @@
 #include <string>
 #include <vector>
 
+#include <c10/util/Exception.h>
 #include <c10/util/Half.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/attention/interface/device.h"
 #include "engine/base/error.h"
 #include "engine/base/safetensors.h"
 #include "engine/training/data/sampling.h"
+#include "engine/training/loop/loop.h"
 #include "engine/training/tasks/evaluate.h"
 #include "engine/training/tasks/recall.h"
 #include "tests/engine/attention/broken_kernels.h"
@@ -383,6 +386,14 @@ TEST(DeviceTraining, SaysThatTheMemoryDoesNotSufficeAndGoesOnLater) {
   const TrainingOutcome resumed = training.run({}, {});
   EXPECT_EQ(resumed.curve, whole.outcome.curve);
   EXPECT_EQ(stored(resumed.adapter.path), whole.parameters);
+}
+
+TEST(DeviceTraining, NamesTheDeviceOfAutoWhoseMemoryDoesNotSuffice) {
+  const auto train = [] {
+    training::with_errors_of("distill", "auto", [] { C10_THROW_ERROR(OutOfMemoryError, "no memory"); });
+  };
+  EXPECT_THAT(train,
+              ThrowsMessage<Error>(HasSubstr("out of memory on " + automatic_device().device.str() + ";")));
 }
 
 TEST(DeviceTraining, AsksForARestartWhereTheDeviceDoesNoFurtherWork) {
