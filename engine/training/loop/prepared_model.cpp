@@ -10,6 +10,7 @@
 #include "engine/base/safetensors.h"
 #include "engine/models/transformer/low_rank.h"
 #include "engine/run/model_store.h"
+#include "engine/run/pass.h"
 #include "engine/run/placement.h"
 
 namespace hydrascope::training {
@@ -68,6 +69,29 @@ std::string base_without_replaced(const PreparedModel& prepared, const std::stri
     base = adapter->info.base;
   }
   return base;
+}
+
+std::string hashes_text(const PreparedModel& prepared) {
+  if (prepared.adapters.empty()) return prepared.model_hash.substr(0, 12);
+  std::string text;
+  for (const AppliedAdapter& adapter : prepared.adapters)
+    text += (text.empty() ? "" : " and ") + adapter.info.hash.substr(0, 12);
+  return text;
+}
+
+NamedTensors given_maps(const PreparedModel& prepared) {
+  NamedTensors maps;
+  for (int layer = 0; const KernelSpec& kernel : prepared.schedule.layers) {
+    const bool given = std::ranges::any_of(prepared.adapters, [&](const AppliedAdapter& adapter) {
+      return adapter.info.role == "maps" && adapter.parts.maps.contains(layer);
+    });
+    const LayerKernel made = given ? layer_kernel(*prepared.model, layer, kernel) : LayerKernel();
+    if (made.own_parameters)
+      for (const auto& [name, value] : made.parameters)
+        maps[kernel_parameter_name(layer, *made.kernel, name)] = value;
+    ++layer;
+  }
+  return maps;
 }
 
 std::string kernel_parameter_name(const int layer, const Kernel& kernel, const std::string& name) {

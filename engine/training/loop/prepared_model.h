@@ -39,6 +39,15 @@ Placement training_placement(const ExecutionOptions& execution);
 std::string base_without_replaced(const PreparedModel& prepared, const std::string& role,
                                   const NamedTensors& stored);
 
+// The first digits of the hashes of what a training starts from: of all its adapters, in order, or of the
+// model's weights if there is none. The first adapter names the model that it fits, so that the weights are
+// in it, too.
+std::string hashes_text(const PreparedModel& prepared);
+
+// The maps of the schedule's kernels that adapters of the role maps have brought, by kernel_parameter_name():
+// no adapter builds on these, so one that was trained over them holds them itself.
+NamedTensors given_maps(const PreparedModel& prepared);
+
 // kernel.LAYER.KERNEL.NAME, the name of a kernel's parameter among a model's. KERNEL is the kernel's name or,
 // of `phi`, as it is written with the source that the parameters belong to.
 std::string kernel_parameter_name(int layer, const Kernel& kernel, const std::string& name);

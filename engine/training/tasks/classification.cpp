@@ -118,7 +118,9 @@ public:
     return data_->plan().classes.size() == 2 ? held_out.matthews : held_out.accuracy;
   }
 
-  NamedTensors stored(NamedTensors trained) const override { return weights_of(std::move(trained)); }
+  NamedTensors stored(NamedTensors trained) const override {
+    return with_given_maps(weights_of(std::move(trained)));
+  }
 
   std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
     if (request_.whole_model) return std::nullopt;

@@ -71,8 +71,8 @@ public:
     return fmt::format(
         "distill {} of {} over {} on {}({} items{} of hash {}{}, columns {} and {}, chunk {}-{}, "
         "held-out share {}), {} epochs, batch {}{}{}, seed {}",
-        request_.kernel.text() + start_text(), prepared_.model->info().name, prepared_.base.substr(0, 12),
-        files, data_->items(), copies_text(), read_hash_, size_text(), request_.column, request_.pair_column,
+        request_.kernel.text() + start_text(), prepared_.model->info().name, hashes_text(prepared_), files,
+        data_->items(), copies_text(), read_hash_, size_text(), request_.column, request_.pair_column,
         request_.chunk.least, request_.chunk.most, settings_.validation_share, settings_.epochs,
         settings_.batch,
         settings_.accumulate > 1 ? fmt::format(" in {} parts", settings_.accumulate) : std::string(),

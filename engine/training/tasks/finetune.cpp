@@ -76,6 +76,12 @@ NamedTensors FinetuneTask::weights_of(NamedTensors parameters) const {
   return with_updates(*prepared_.model, parameters, *request_.low_rank);
 }
 
+NamedTensors FinetuneTask::with_given_maps(NamedTensors tensors) const {
+  NamedTensors maps = given_maps(prepared_);
+  tensors.merge(maps); // keeps those that were trained
+  return tensors;
+}
+
 NamedTensors FinetuneTask::constant_weights() const {
   NamedTensors values;
   for (const auto& [name, value] : leaves_) values[name] = value.detach().clone();
@@ -107,7 +113,7 @@ std::string FinetuneTask::model_text() const {
   // process has the first, or on a file system without locks.
   std::string text =
       fmt::format("{} over {}, {}, {}", request_.whole_model ? "a new model" : prepared_.model->info().name,
-                  prepared_.base.substr(0, 12),
+                  hashes_text(prepared_),
                   uniform ? schedule.summary() : written_text(schedule).layers.front(), text_of(parts_));
   if (request_.low_rank)
     text +=

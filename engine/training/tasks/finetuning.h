@@ -39,6 +39,9 @@ protected:
 
   // The parameters with the low-rank updates among them applied.
   NamedTensors weights_of(NamedTensors parameters) const;
+  // The tensors of an adapter, with the maps of layers that were not trained: without the adapters that
+  // brought them these layers would run with others.
+  NamedTensors with_given_maps(NamedTensors tensors) const;
   // The weights of the leaves, detached from the graph, with matrices in the type of the products.
   NamedTensors constant_weights() const;
   // The model with these parameters and the classifier of `plan`.

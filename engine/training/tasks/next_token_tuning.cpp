@@ -83,9 +83,11 @@ public:
   HeldOutMeasure measure() const override { return HeldOutMeasure::perplexity; }
   double merit(const HeldOut& held_out) const override { return -held_out.loss; }
 
+  NamedTensors stored(NamedTensors trained) const override { return with_given_maps(std::move(trained)); }
+
   std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
     if (request_.whole_model) return std::nullopt;
-    AdapterRecord record = record_of(leaves_, data_.summary(), state, held_out);
+    AdapterRecord record = record_of(stored(leaves_), data_.summary(), state, held_out);
     record.accuracy = fmt::format("held-out perplexity {:.4g}, {:.4g} before training", held_out.perplexity,
                                   state.before.perplexity);
     if (request_.low_rank) record.low_rank_alpha = request_.low_rank->alpha;

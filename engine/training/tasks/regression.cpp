@@ -124,7 +124,9 @@ public:
   // As GLUE has it of STS-B (Wang et al. 2019, section 2.2).
   double merit(const HeldOut& held_out) const override { return (held_out.pearson + held_out.spearman) / 2; }
 
-  NamedTensors stored(NamedTensors trained) const override { return weights_of(std::move(trained)); }
+  NamedTensors stored(NamedTensors trained) const override {
+    return with_given_maps(weights_of(std::move(trained)));
+  }
 
   std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
     AdapterRecord record = record_of(stored(leaves_), data_->summary(), state, held_out);

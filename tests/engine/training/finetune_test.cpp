@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -113,6 +114,40 @@ TEST(Finetune, TrainsTheMapsOfAKernel) {
   finetune(request);
   const SafetensorsFile file = SafetensorsFile::open(request.settings.output);
   EXPECT_TRUE(file.tensors().contains("kernel.1.hedgehog.query_map.weight"));
+}
+
+// Distils hedgehog's maps in every layer of the request's model.
+std::filesystem::path distilled_maps(const FinetuneRequest& request, const std::filesystem::path& output) {
+  DistillRequest distillation;
+  distillation.settings = request.settings;
+  distillation.settings.epochs = 3;
+  distillation.settings.learning_rate = 1e-2;
+  distillation.settings.output = output;
+  distillation.data = request.data;
+  distillation.kernel.name = "hedgehog";
+  return distill(distillation).adapter.path;
+}
+
+TEST(Finetune, HoldsTheMapsOfLayersThatItDoesNotTrain) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  const std::filesystem::path maps = distilled_maps(request, folder / "maps.safetensors");
+  request.schedule = ScheduleText{.kernel = "hedgehog"};
+  request.settings.adapters.files = {maps};
+  EXPECT_EQ(finetune(request).adapter.base, load_model(request.settings.model_folder)->hash());
+  const SafetensorsFile given = SafetensorsFile::open(maps),
+                        written = SafetensorsFile::open(request.settings.output);
+  int kept = 0;
+  for (const auto& [name, view] : given.tensors()) {
+    const auto found = written.tensors().find(name);
+    ASSERT_NE(found, written.tensors().end()) << name;
+    if (!name.starts_with("kernel.0.")) continue;
+    EXPECT_TRUE(std::ranges::equal(found->second.bytes, view.bytes)) << name;
+    ++kept;
+  }
+  EXPECT_GT(kept, 0);
+  EXPECT_EQ(evaluate(evaluation_of(request, {request.settings.output})).top1,
+            evaluate(evaluation_of(request, {maps, request.settings.output})).top1);
 }
 
 TEST(Finetune, TrainsTheAttentionAlone) {
@@ -278,6 +313,24 @@ TEST(Finetune, GoesOnWithTheSamePicturesClassesAndOptionsAlone) {
   std::filesystem::rename(other_name, picture);
   request.settings.resume = true;
   request.settings.learning_rate = 1e-3;
+  EXPECT_FALSE(finetune(request).stopped);
+}
+
+// Also over those that are not the base of what it writes.
+TEST(Finetune, GoesOnOverTheSameAdaptersAlone) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  const std::filesystem::path first = distilled_maps(request, folder / "first.safetensors"),
+                              second = distilled_maps(request, folder / "second.safetensors");
+  request.schedule = ScheduleText{.kernel = "hedgehog"};
+  request.settings.adapters.files = {first, second};
+  stop_after_a_step(request);
+  expect_no_resumption(request, [&](FinetuneRequest& other) { other.settings.adapters.files = {second}; });
+  std::filesystem::rename(second, folder / "kept.safetensors");
+  std::filesystem::copy_file(first, second);
+  expect_no_resumption(request, [](FinetuneRequest&) {});
+  std::filesystem::rename(folder / "kept.safetensors", second);
+  request.settings.resume = true;
   EXPECT_FALSE(finetune(request).stopped);
 }
 
