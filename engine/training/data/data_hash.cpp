@@ -1,6 +1,7 @@
 #include "engine/training/data/data_hash.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <system_error>
 
@@ -38,13 +39,26 @@ std::string hash_of(const fs::path& data) {
   return sha256_of_file(data);                                                   // which says what is wrong
 }
 
-} // namespace
-
-std::string listed_file(const fs::path& file, const fs::path& folder) {
+// NAME and SIZE, a tab between them.
+std::string name_and_size(const fs::path& file, const fs::path& folder) {
   std::error_code failed;
   const std::uintmax_t size = fs::file_size(file, failed);
   if (failed) throw Error(file.string(), failed.message(), "check the path and its permissions");
-  return fmt::format("{}\t{}\n", file.lexically_relative(folder).generic_string(), size);
+  return fmt::format("{}\t{}", file.lexically_relative(folder).generic_string(), size);
+}
+
+} // namespace
+
+std::string listed_file(const fs::path& file, const fs::path& folder) {
+  return name_and_size(file, folder) + "\n";
+}
+
+std::string stamped_file(const fs::path& file, const fs::path& folder) {
+  std::error_code failed;
+  const fs::file_time_type time = fs::last_write_time(file, failed);
+  if (failed) throw Error(file.string(), failed.message(), "check the path and its permissions");
+  const auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch());
+  return fmt::format("{}\t{}\n", name_and_size(file, folder), since.count());
 }
 
 std::string data_hash(const std::vector<fs::path>& data) {

@@ -15,5 +15,8 @@ std::string data_hash(const std::vector<std::filesystem::path>& data);
 
 // A file's line in such a list. Throws Error if the file is gone.
 std::string listed_file(const std::filesystem::path& file, const std::filesystem::path& folder);
+// The same with the time of its last change in nanoseconds, "NAME\tSIZE\tTIME\n": another file of the same
+// name and size has another line, and a copy that keeps times, in whatever folder, the same one.
+std::string stamped_file(const std::filesystem::path& file, const std::filesystem::path& folder);
 
 } // namespace hydrascope::training

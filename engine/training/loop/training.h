@@ -197,6 +197,7 @@ struct FinetuneRequest {
   std::string prompt_template = "{}"; // PromptTable::layout
   std::filesystem::path labels;       // TSV: sub-folder name, label; may be empty
   std::vector<std::string> classes;   // to use; empty: those the classifier knows, or all
+  bool generated = false;             // the data are made from the seed: the times of their files say nothing
   // The result is a whole model, which the caller takes from the task: no adapter is written.
   bool whole_model = false;
   // Default: the layers that the schedule replaces, or the last four, and the head; of decoders those that it

@@ -210,10 +210,12 @@ private:
 
   std::string size_text() const { return image_size() > 0 ? fmt::format(", {} px", image_size()) : ""; }
 
-  // What a resumed run must have in common. A capture's own hash is of a sample of its numbers.
+  // What a resumed run must have in common. A capture's own hash is of a sample of its numbers, so that the
+  // bytes of named files are added; a folder may hold other files, such as this training's own.
   std::string hash_of_read() const {
     const std::string hash = data_->hash();
-    return prepared_.model->info().capture ? sha256_of_text(hash + data_hash_) : hash;
+    const bool of_bytes = prepared_.model->info().capture && !names_folder(request_);
+    return of_bytes ? sha256_of_text(hash + data_hash_) : hash;
   }
 
   std::string start_text() const { return start_hash_.empty() ? "" : " from " + start_hash_; }

@@ -6,9 +6,11 @@
 #include <ATen/ops/cat.h>
 #include <fmt/format.h>
 
+#include "engine/base/capture.h"
 #include "engine/base/encoding.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/safetensors.h"
 #include "engine/models/capture/capture_model.h"
 #include "engine/run/inputs.h"
 #include "engine/training/data/data_hash.h"
@@ -134,7 +136,7 @@ public:
 private:
   void add(const std::filesystem::path& file, const std::filesystem::path& folder) {
     try {
-      const std::string listed = listed_file(file, folder);
+      const std::string listed = stamped_file(file, folder);
       const Image image = load_image(file);
       const auto item = static_cast<std::uint64_t>(items());
       std::vector<at::Tensor> versions;
@@ -169,6 +171,15 @@ private:
   std::vector<std::string> notes_;
 };
 
+// The lines of a capture's files, by which a change of numbers outside its sample is noticed.
+std::string stamps_of(const std::filesystem::path& capture) {
+  if (!std::filesystem::is_directory(capture)) return stamped_file(capture, capture.parent_path());
+  std::string lines;
+  for (const SafetensorsFile& file : Capture::open(capture).files())
+    lines += stamped_file(file.path(), capture);
+  return lines;
+}
+
 // Every sequence of captures of one model.
 class CaptureData final : public DistillData {
 public:
@@ -177,8 +188,12 @@ public:
         sequences_(capture_sequences(request.data, prepared.model->info())) {
     if (request.limit > 0 && sequences_.size() > static_cast<std::size_t>(request.limit))
       sequences_.resize(static_cast<std::size_t>(request.limit));
+    const bool by_stamps = names_folder(request);
+    std::filesystem::path file; // of the sequence before
     for (const auto& sequence : sequences_) {
       const CaptureInfo capture = *read_capture_info(sequence).capture;
+      if (by_stamps && capture.file != file) hashes_ += stamps_of(capture.file);
+      file = capture.file;
       hashes_ += fmt::format("{} {} {}\n", capture.hash, capture.part, capture.item);
       lengths_.push_back(capture.queries > 0 ? capture.queries : capture.tokens);
     }
@@ -204,10 +219,16 @@ private:
   at::Device device_;
   std::vector<std::filesystem::path> sequences_;
   std::vector<std::int64_t> lengths_;
-  std::string hashes_; // of the sequences, a line each
+  std::string hashes_; // of the sequences, a line each, and lines of their files
 };
 
 } // namespace
+
+bool names_folder(const DistillRequest& request) {
+  return std::ranges::any_of(request.data, [](const std::filesystem::path& one) {
+    return std::filesystem::is_directory(capture_path(one));
+  });
+}
 
 std::unique_ptr<DistillData> make_distill_data(const PreparedModel& prepared, const DistillRequest& request) {
   if (request.data.empty()) throw UsageError("--data", "nothing to train on", "name a file");

@@ -24,11 +24,15 @@ public:
   virtual std::shared_ptr<const Model> capture_of(std::int64_t /*version*/) const { return nullptr; }
   // The queries of a version. Batches have versions of similar length.
   virtual std::int64_t length(std::int64_t version) const = 0;
-  // SHA-256 of what was read: of the tokens of texts, of the names and sizes of pictures; of captures, of
-  // which sequences these are and of a sample of their numbers.
+  // SHA-256 of what was read: of the tokens of texts; of the names, sizes and times of pictures; of captures,
+  // of which sequences these are and of a sample of their numbers, where a folder is among the data also of
+  // the names, sizes and times of their files.
   virtual std::string hash() const = 0;
   virtual std::vector<std::string> notes() const { return {}; }
 };
+
+// Whether any of the data is a folder, whose files need not be read for a hash.
+bool names_folder(const DistillRequest& request);
 
 // Throws Error, UsageError (nothing to train on, copies of texts).
 std::unique_ptr<DistillData> make_distill_data(const PreparedModel& prepared, const DistillRequest& request);

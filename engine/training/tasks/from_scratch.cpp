@@ -118,6 +118,7 @@ void add_pathfinder(const ScratchRequest& request, Material& material) {
                          request.sequences.test, request.settings.execution.seed);
   own.data = {folders.training};
   own.validation = folders.validation;
+  own.generated = true;
   material.test = folders.test;
 }
 

@@ -31,11 +31,13 @@ const std::filesystem::path& data_of(const FinetuneRequest& request) {
   return request.data.front();
 }
 
-// Of names and sizes, class by class: pictures need not be read. Other files of the folder do not count; the
-// training's own output may lie there.
-std::string hash_of_pictures(const ImageFolder& pictures) {
+// Of names, sizes and times, class by class: pictures need not be read. Other files of the folder do not
+// count; the training's own output may lie there. Generated pictures have no times that matter: they are made
+// again where the cache was emptied.
+std::string hash_of_pictures(const ImageFolder& pictures, const bool generated) {
+  const auto line = generated ? listed_file : stamped_file;
   Digest digest(DigestKind::sha256);
-  for (const LabelledImage& picture : pictures.images) digest.add(listed_file(picture.file, pictures.path));
+  for (const LabelledImage& picture : pictures.images) digest.add(line(picture.file, pictures.path));
   return digest.hexadecimal();
 }
 
@@ -81,8 +83,9 @@ public:
         request.validation.empty()
             ? split_off(train_.pictures, request.settings.validation_share, request.settings.execution.seed)
             : list_image_folder(request.validation, plan_.folders, 0);
-    hash_ =
-        hash_with_classes(hash_of_pictures(train_.pictures) + hash_of_pictures(held_out_.pictures), plan_);
+    hash_ = hash_with_classes(hash_of_pictures(train_.pictures, request.generated) +
+                                  hash_of_pictures(held_out_.pictures, request.generated),
+                              plan_);
   }
 
   // Returns false if stopped.

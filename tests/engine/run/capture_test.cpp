@@ -1,9 +1,11 @@
 // Captures in a model's place: softmax gives the recorded outputs of six models, quantities that need q, k
 // and v alone work, the others refuse with a reason.
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -423,6 +425,43 @@ TEST(CaptureTraining, MapsAreDistilledOnCapturesAndApplyToOthersOfTheModel) {
   const TrainingOutcome cross = distill(request);
   EXPECT_LT(cross.held_out.divergence, cross.before.divergence);
   EXPECT_FALSE(cross.notes.empty());
+}
+
+// The training's own files may lie in the folder.
+TEST(CaptureTraining, GoesOnWithTheSameCapturesAlone) {
+  at::manual_seed(12);
+  const auto layer = [] {
+    return std::map<std::string, at::Tensor>{{"layers.0.q", at::randn({3, 2, 10, 4})},
+                                             {"layers.0.k", at::randn({3, 2, 10, 4})},
+                                             {"layers.0.v", at::randn({3, 2, 10, 4})}};
+  };
+  const HandMade files(layer());
+  files.write("later.safetensors", layer());
+  const fs::path later = files.file("later.safetensors");
+  DistillRequest request;
+  request.settings.model_folder = files.file();
+  request.settings.output = files.folder() / "maps.safetensors";
+  request.settings.batch = 2;
+  request.settings.validation_share = 0.2;
+  request.kernel = {"hedgehog", {}};
+  std::stop_source source;
+  source.request_stop();
+  const auto stopped = [&](const bool resume) {
+    request.settings.resume = resume;
+    return distill(request, {}, source.get_token()).stopped;
+  };
+  const auto make_newer = [&] {
+    fs::last_write_time(later, fs::last_write_time(later) + std::chrono::seconds(1));
+  };
+  request.data = {files.folder()};
+  EXPECT_TRUE(stopped(false));
+  EXPECT_TRUE(stopped(true));
+  make_newer();
+  EXPECT_THROW(stopped(true), UsageError);
+  request.data = {later}; // whose bytes are read
+  EXPECT_TRUE(stopped(false));
+  make_newer();
+  EXPECT_TRUE(stopped(true));
 }
 
 } // namespace

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -12,6 +13,7 @@ namespace hydrascope {
 namespace {
 
 using training::data_hash;
+using training::stamped_file;
 
 TEST(DataHash, OfAFileIsThatOfItsBytesAndOfSeveralThatOfTheirHashes) {
   const test::ScratchFolder scratch;
@@ -39,6 +41,25 @@ TEST(DataHash, OfAFolderIsThatOfNamesAndSizes) {
   EXPECT_EQ(data_hash({folder}), hash) << "pictures are not read";
   scratch.write("data/cat/a.png", "345");
   EXPECT_NE(data_hash({folder}), hash);
+}
+
+// What a replaced file of the same size differs in, and a copy that keeps times does not.
+TEST(DataHash, AStampIsOfNameSizeAndTimeWhateverTheFolder) {
+  namespace fs = std::filesystem;
+  const test::ScratchFolder scratch;
+  const auto folder = scratch.path() / "data", copy = scratch.path() / "copy";
+  fs::create_directories(folder / "cat");
+  scratch.write("data/cat/a.png", "12345");
+  const auto file = folder / "cat/a.png";
+  const std::string stamp = stamped_file(file, folder);
+  EXPECT_TRUE(stamp.starts_with("cat/a.png\t5\t") && stamp.ends_with("\n")) << stamp;
+  fs::copy(folder, copy, fs::copy_options::recursive);
+  fs::last_write_time(copy / "cat/a.png", fs::last_write_time(file));
+  EXPECT_EQ(stamped_file(copy / "cat/a.png", copy), stamp);
+  fs::last_write_time(file, fs::last_write_time(file) + std::chrono::milliseconds(1));
+  EXPECT_NE(stamped_file(file, folder), stamp);
+  EXPECT_EQ(training::listed_file(file, folder), "cat/a.png\t5\n");
+  EXPECT_THROW(stamped_file(folder / "missing", folder), Error);
 }
 
 } // namespace

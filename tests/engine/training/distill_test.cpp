@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <numeric>
@@ -191,6 +192,11 @@ TEST(Distill, GoesOnWithTheSameDataAlone) {
   expect_no_resumption([&] { request.settings.execution.image_size = 42; });
   expect_no_resumption([&] {
     std::filesystem::rename(folder / "pictures" / "red" / "1.ppm", folder / "pictures" / "red" / "7.ppm");
+  });
+  expect_no_resumption([&] { // another of the same name and size
+    const std::filesystem::path picture = folder / "pictures" / "red" / "0.ppm";
+    std::filesystem::last_write_time(picture,
+                                     std::filesystem::last_write_time(picture) + std::chrono::seconds(1));
   });
 }
 

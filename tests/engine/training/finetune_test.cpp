@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -311,6 +312,18 @@ TEST(Finetune, GoesOnWithTheSamePicturesClassesAndOptionsAlone) {
   std::filesystem::rename(picture, other_name);
   expect_no_resumption(request, [](FinetuneRequest&) {});
   std::filesystem::rename(other_name, picture);
+  const auto time = std::filesystem::last_write_time(picture);
+  std::filesystem::last_write_time(picture, time + std::chrono::seconds(1)); // another of its size
+  expect_no_resumption(request, [](FinetuneRequest&) {});
+  std::filesystem::last_write_time(picture, time);
+  // A copy that keeps times is the same.
+  const std::filesystem::path copy = folder / "copy";
+  std::filesystem::copy(request.data.front(), copy, std::filesystem::copy_options::recursive);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(copy))
+    std::filesystem::last_write_time(
+        entry.path(),
+        std::filesystem::last_write_time(request.data.front() / entry.path().lexically_relative(copy)));
+  request.data = {copy};
   request.settings.resume = true;
   request.settings.learning_rate = 1e-3;
   EXPECT_FALSE(finetune(request).stopped);

@@ -278,6 +278,23 @@ TEST(FromScratch, PathfinderIsTrainedAndTested) {
   EXPECT_EQ(load_model(outcome.folder)->info().labels, (std::vector<std::string>{"apart", "connected"}));
 }
 
+// Its pictures follow from the seed: they may be made again, at another time.
+TEST(FromScratch, PathfinderGoesOnWithoutTheCache) {
+  const ToyFolder folder;
+  ScratchRequest request = small(folder, "lra-pathfinder");
+  request.layers = 1;
+  request.sequences = {.training = 16, .validation = 4, .test = 4};
+  request.settings.epochs = 1;
+  std::stop_source source;
+  const auto stop_at_1 = [&](const TrainingProgress& progress) {
+    if (progress.total_step == 1) source.request_stop();
+  };
+  EXPECT_TRUE(train_from_scratch(request, stop_at_1, source.get_token()).training.stopped);
+  std::filesystem::remove_all(folder / "cache");
+  request.settings.resume = true;
+  EXPECT_EQ(train_from_scratch(request).folder, request.settings.output);
+}
+
 TEST(FromScratch, RefusesWhatCannotBe) {
   const ToyFolder folder;
   const auto refused = [&](const char* part, const auto& change) {
