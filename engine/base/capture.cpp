@@ -78,17 +78,30 @@ bool names_layers(const std::filesystem::path& file) {
   }
 }
 
+// Where the file's or the folder's name ends in an address: before the colon after a file's ending, or else
+// after a folder that is there; npos if it names no part.
+std::size_t end_of_name(const std::string& text) {
+  constexpr std::string_view ending = ".safetensors:";
+  if (const std::size_t at = text.rfind(ending); at != std::string::npos) return at + ending.size() - 1;
+  std::error_code none;
+  std::size_t colon = text.rfind(':');
+  while (colon != std::string::npos && colon > 0 &&
+         !std::filesystem::is_directory(text.substr(0, colon), none))
+    colon = text.rfind(':', colon - 1);
+  return colon == 0 ? std::string::npos : colon;
+}
+
 // FILE; FILE:PART or FILE:PART:SEQUENCE where no file has the whole name.
 CaptureAddress split_address(const std::filesystem::path& named) {
   std::error_code none;
   CaptureAddress address;
   address.path = named;
+  if (std::filesystem::exists(named, none)) return address;
   const std::string text = named.string();
-  constexpr std::string_view ending = ".safetensors:";
-  const std::size_t at = text.rfind(ending);
-  if (at == std::string::npos || std::filesystem::exists(named, none)) return address;
-  address.path = text.substr(0, at + ending.size() - 1);
-  address.part = text.substr(at + ending.size());
+  const std::size_t end = end_of_name(text);
+  if (end == std::string::npos) return address;
+  address.path = text.substr(0, end);
+  address.part = text.substr(end + 1);
   if (const std::size_t colon = address.part.find(':'); colon != std::string::npos) {
     const auto item = whole_number(std::string_view(address.part).substr(colon + 1));
     address.item = item.value_or(-1); // part_of() refuses it

@@ -85,8 +85,8 @@ private:
   std::vector<std::string> notes_;
 };
 
-// What a user names: FILE, FILE:PART or FILE:PART:SEQUENCE, both counted from 0; PART may be a part of the
-// layers' names.
+// What a user names: FILE, FILE:PART or FILE:PART:SEQUENCE, both counted from 0; FILE may be a folder that
+// holds one capture, and PART a part of the layers' names.
 struct CaptureAddress {
   std::filesystem::path path;
   std::string part;

@@ -427,6 +427,32 @@ TEST(CaptureTraining, MapsAreDistilledOnCapturesAndApplyToOthersOfTheModel) {
   EXPECT_FALSE(cross.notes.empty());
 }
 
+// Its sequences have addresses as those of a file.
+TEST(CaptureTraining, AFolderThatHoldsOneCaptureIsReadSequenceBySequence) {
+  at::manual_seed(14);
+  const auto layer = [](const std::string& name) {
+    return std::map<std::string, at::Tensor>{{name + ".q", at::randn({3, 2, 10, 4}) * 2},
+                                             {name + ".k", at::randn({3, 2, 10, 4}) * 2},
+                                             {name + ".v", at::randn({3, 2, 10, 4})}};
+  };
+  const HandMade files(layer("layers.0"));
+  files.write("later.safetensors", layer("layers.1"));
+  const ModelInfo info = read_capture_info(files.folder());
+  EXPECT_EQ(info.layers, 2);
+  EXPECT_EQ(capture_sequences({files.folder()}, info).size(), 3U);
+  EXPECT_EQ(read_capture_info(files.folder().string() + ":0:2").capture->item, 2);
+  DistillRequest request;
+  request.settings.model_folder = files.folder();
+  request.settings.epochs = 12;
+  request.settings.patience = 0;
+  request.settings.batch = 2;
+  request.settings.output = files.folder() / "maps" / "maps.safetensors";
+  request.kernel = {"hedgehog", {}};
+  request.data = {files.folder()};
+  EXPECT_EQ(distill(request).adapter.layers.size(), 2U);
+  EXPECT_THROW(read_capture_info(files.folder().string() + ":0:3"), UsageError);
+}
+
 // The training's own files may lie in the folder.
 TEST(CaptureTraining, GoesOnWithTheSameCapturesAlone) {
   at::manual_seed(12);
