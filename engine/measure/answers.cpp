@@ -14,8 +14,14 @@ namespace hydrascope {
 AnswersOutcome measure_answers(const AnswersRequest& request,
                                const std::function<void(std::int64_t, std::int64_t)>& progress,
                                const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
-  const auto base = models->base(request.model_folder);
-  const ModelInfo& info = base->info();
+  GenerateRequest asked;
+  asked.model_folder = request.model_folder;
+  asked.adapters = request.adapters;
+  asked.schedule = request.schedule;
+  asked.tokens = request.tokens;
+  asked.execution = request.execution;
+  const AppliedModel decoder = decoder_of(asked, *models); // one version answers all prompts
+  const ModelInfo& info = decoder.model->info();
   if (!info.causal)
     throw UsageError(info.name, "writes no answers", "name a decoder with --model, such as smollm2");
   if (request.tokens < 1 || request.tokens >= info.max_tokens)
@@ -32,16 +38,10 @@ AnswersOutcome measure_answers(const AnswersRequest& request,
   Rouge sum;
   for (const PromptAndAnswer& one : prompts) {
     const FittedPrompt prompt =
-        fitted_prompt(*base, request.prompt_template, one.prompt, info.max_tokens - request.tokens);
+        fitted_prompt(*decoder.model, request.prompt_template, one.prompt, info.max_tokens - request.tokens);
     shortened += prompt.shortened ? 1 : 0;
-    GenerateRequest asked;
-    asked.model_folder = request.model_folder;
-    asked.adapters = request.adapters;
-    asked.schedule = request.schedule;
     asked.text = prompt.text;
-    asked.tokens = request.tokens;
-    asked.execution = request.execution;
-    GenerateOutcome written = generate(asked, {}, stop, models);
+    GenerateOutcome written = generate_by(decoder, asked, {}, stop);
     const Rouge score = rouge(written.text, one.answer);
     sum.rouge1 += score.rouge1;
     sum.rouge2 += score.rouge2;

@@ -132,16 +132,31 @@ void check_sampling(const Sampling& sampling) {
                      "use 1 for all tokens");
 }
 
+namespace {
+
+// The kernel of each layer, with its seed.
+Schedule seeded_schedule(const GenerateRequest& request, const int layers) {
+  Schedule schedule = resolved(request.schedule, layers);
+  for (KernelSpec& spec : schedule.layers) spec = seeded(spec, request.execution.seed);
+  return schedule;
+}
+
+AppliedModel applied_for(const GenerateRequest& request, ModelStore& models) {
+  check_sampling(request.sampling);
+  const Placement placement = placement_of(request.execution);
+  const auto base = models.base(request.model_folder);
+  const Schedule schedule = seeded_schedule(request, base->info().layers);
+  return models.apply(request.model_folder, base, request.adapters, schedule, placement);
+}
+
+} // namespace
+
 struct Generation::State {
-  State(const GenerateRequest& asked, ModelStore& models, const std::stop_token& stop)
+  State(const GenerateRequest& asked, const AppliedModel& model, const std::stop_token& stop)
       : request(asked), placement(placement_of(asked.execution)) {
     check_sampling(request.sampling);
-    const auto base = models.base(request.model_folder);
-    const ModelInfo& info = base->info();
-    outcome.schedule = resolved(request.schedule, info.layers);
-    for (KernelSpec& spec : outcome.schedule.layers) spec = seeded(spec, request.execution.seed);
-    AppliedModel model =
-        models.apply(request.model_folder, base, request.adapters, outcome.schedule, placement);
+    const ModelInfo& info = model.model->info();
+    outcome.schedule = seeded_schedule(request, info.layers);
     outcome.device = model.device;
     outcome.dtype = model.dtype;
     outcome.notes = info.notes;
@@ -209,7 +224,9 @@ struct Generation::State {
 };
 
 Generation::Generation(const GenerateRequest& request, ModelStore& models, const std::stop_token& stop)
-    : state_(std::make_unique<State>(request, models, stop)) {}
+    : Generation(request, applied_for(request, models), stop) {}
+Generation::Generation(const GenerateRequest& request, const AppliedModel& model, const std::stop_token& stop)
+    : state_(std::make_unique<State>(request, model, stop)) {}
 Generation::~Generation() = default;
 Generation::Generation(Generation&&) noexcept = default;
 Generation& Generation::operator=(Generation&&) noexcept = default;
@@ -217,20 +234,13 @@ Generation& Generation::operator=(Generation&&) noexcept = default;
 bool Generation::advance(const std::stop_token& stop) { return state_->advance(stop); }
 const GenerateOutcome& Generation::outcome() const { return state_->outcome; }
 
-GenerateOutcome generate(const GenerateRequest& request, const TokenWritten& written,
-                         const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
-  const ThreadCount threads(request.execution.threads);
+namespace {
+
+// Calls `work`, and throws LibTorch's errors with a remedy.
+template <typename Work>
+auto with_remedies(const Work& work) {
   try {
-    Generation generation(request, *models, stop);
-    std::size_t told = 0;
-    while (generation.advance(stop)) {
-      const GenerateOutcome& outcome = generation.outcome();
-      if (written)
-        written(outcome.tokens.back(),
-                std::string_view(outcome.text).substr(std::min(told, outcome.text.size())));
-      told = outcome.text.size();
-    }
-    return generation.outcome();
+    return work();
   } catch (const c10::Error& error) {
     const std::string message = first_line(error.what_without_backtrace());
     throw Error("generate", message, remedy_for(message, "try a shorter text or another kernel"));
@@ -238,6 +248,36 @@ GenerateOutcome generate(const GenerateRequest& request, const TokenWritten& wri
     throw Error("generate", "out of memory",
                 "use a linear kernel, whose state does not grow, or --dtype bfloat16");
   }
+}
+
+GenerateOutcome written_by(Generation generation, const TokenWritten& written, const std::stop_token& stop) {
+  std::size_t told = 0;
+  while (generation.advance(stop)) {
+    const GenerateOutcome& outcome = generation.outcome();
+    if (written)
+      written(outcome.tokens.back(),
+              std::string_view(outcome.text).substr(std::min(told, outcome.text.size())));
+    told = outcome.text.size();
+  }
+  return generation.outcome();
+}
+
+} // namespace
+
+AppliedModel decoder_of(const GenerateRequest& request, ModelStore& models) {
+  return with_remedies([&] { return applied_for(request, models); });
+}
+
+GenerateOutcome generate(const GenerateRequest& request, const TokenWritten& written,
+                         const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
+  const ThreadCount threads(request.execution.threads);
+  return with_remedies([&] { return written_by(Generation(request, *models, stop), written, stop); });
+}
+
+GenerateOutcome generate_by(const AppliedModel& model, const GenerateRequest& request,
+                            const TokenWritten& written, const std::stop_token& stop) {
+  const ThreadCount threads(request.execution.threads);
+  return with_remedies([&] { return written_by(Generation(request, model, stop), written, stop); });
 }
 
 } // namespace hydrascope

@@ -61,11 +61,17 @@ struct GenerateOutcome {
   std::vector<std::string> notes;
 };
 
+// The model that a request names, with its adapters, where the request places it: for several texts by the
+// same version of the model. Throws as generate().
+AppliedModel decoder_of(const GenerateRequest& request, ModelStore& models);
+
 // A decoder and its states after a prompt. For one thread at a time.
 class Generation {
 public:
   // Reads the prompt. Throws as generate().
   Generation(const GenerateRequest& request, ModelStore& models, const std::stop_token& stop = {});
+  // The same by what decoder_of() has returned for a request that differs in its text alone.
+  Generation(const GenerateRequest& request, const AppliedModel& model, const std::stop_token& stop = {});
   ~Generation();
   Generation(Generation&&) noexcept;
   Generation& operator=(Generation&&) noexcept;
@@ -87,5 +93,8 @@ using TokenWritten = std::function<void(const GeneratedToken& token, std::string
 GenerateOutcome generate(const GenerateRequest& request, const TokenWritten& written = {},
                          const std::stop_token& stop = {},
                          const std::shared_ptr<ModelStore>& models = make_model_store());
+// The same by what decoder_of() has returned for a request that differs in its text alone.
+GenerateOutcome generate_by(const AppliedModel& model, const GenerateRequest& request,
+                            const TokenWritten& written = {}, const std::stop_token& stop = {});
 
 } // namespace hydrascope

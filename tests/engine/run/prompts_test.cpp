@@ -1,6 +1,8 @@
 // Tables of prompts and answers, and ROUGE of what a decoder answers.
 #include "engine/run/prompts.h"
 
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -124,6 +126,30 @@ TEST(Answers, AreScoredByRouge) {
   EXPECT_THROW(measure_answers(request), UsageError);
   request.model_folder = golden_folder() / "models" / "bert";
   EXPECT_THROW(measure_answers(request), UsageError);
+}
+
+// Also where its files are written anew meanwhile, as by a script that trains it.
+TEST(Answers, AreAllOfTheVersionThatWasLoaded) {
+  const ScratchFolder folder;
+  folder.write("table.tsv", "the line\tthe head\na hedgehog of the token\tthe end\na head\tthe line\n");
+  const std::filesystem::path model = folder / "model";
+  std::filesystem::copy(decoder(), model);
+  int loads = 0;
+  const auto models = make_model_store({[&](const std::filesystem::path& from) {
+                                          ++loads;
+                                          return load_model(from);
+                                        },
+                                        [] { return std::vector<AdapterInfo>(); }});
+  AnswersRequest request;
+  request.model_folder = model;
+  request.data = folder / "table.tsv";
+  request.tokens = 4;
+  const auto rewrite = [&](std::int64_t, std::int64_t) {
+    const std::filesystem::path file = model / "config.json";
+    std::filesystem::last_write_time(file, std::filesystem::last_write_time(file) + std::chrono::seconds(1));
+  };
+  EXPECT_EQ(measure_answers(request, rewrite, {}, models).items, 3);
+  EXPECT_EQ(loads, 1);
 }
 
 } // namespace
