@@ -128,7 +128,7 @@ public:
     return std::nullopt;
   }
 
-  // Measures the current model on the test's sequences.
+  // Measures the current model on the test's sequences. A stop cuts that short: then there is no result.
   void test(RecallOutcome& outcome) const {
     const Sequences sequences = part(RecallPart::test, request_.task.test);
     const KernelInfo& info = model_.kernel(0).kernel->info();
@@ -144,6 +144,8 @@ public:
       sums.select(0, layer).add_(heads.mean(1).sum());
     };
     const HeldOut result = held_out(sequences, visit);
+    outcome.training.stopped = stop_.stop_requested();
+    if (outcome.training.stopped) return;
     outcome.zero_denominators = zero_denominators.read();
     outcome.accuracy = result.accuracy;
     outcome.loss = result.loss;

@@ -262,6 +262,18 @@ TEST(Recall, GoesOnBitForBit) {
   EXPECT_EQ(resumed.entropy, whole.entropy);
 }
 
+// It would be of some of the sequences, counted as all.
+TEST(Recall, AStopDuringTheTestIsNoResult) {
+  const RecallRequest request = tiny("elu");
+  std::stop_source source;
+  const auto stop_after_training = [&](const TrainingProgress& progress) {
+    if (progress.phase == "validate" && progress.total_step == 16) source.request_stop();
+  };
+  const RecallOutcome outcome = recall(request, stop_after_training, source.get_token());
+  EXPECT_EQ(outcome.training.steps, 16);
+  EXPECT_TRUE(outcome.training.stopped);
+}
+
 TEST(Recall, RefusesWhatCannotBe) {
   const auto refused = [](const auto& change) {
     RecallRequest request = tiny("softmax");
