@@ -109,12 +109,15 @@ std::string FinetuneTask::model_text() const {
   const Schedule& schedule = prepared_.schedule;
   const bool uniform = std::ranges::all_of(
       schedule.layers, [&](const KernelSpec& kernel) { return kernel == schedule.layers.front(); });
+  // Not labels, which leave out the source of a typed kernel.
+  const std::string kernels =
+      uniform ? fmt::format("{} ×{}", schedule.layers.front().text(), schedule.layers.size())
+              : written_text(schedule).layers.front();
   // A new model's folder has a temporary name, which is another one when training is resumed where another
   // process has the first, or on a file system without locks.
   std::string text =
       fmt::format("{} over {}, {}, {}", request_.whole_model ? "a new model" : prepared_.model->info().name,
-                  hashes_text(prepared_),
-                  uniform ? schedule.summary() : written_text(schedule).layers.front(), text_of(parts_));
+                  hashes_text(prepared_), kernels, text_of(parts_));
   if (request_.low_rank)
     text +=
         fmt::format(" by updates of rank {}, alpha {}", request_.low_rank->rank, request_.low_rank->alpha);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/safetensors.h"
@@ -326,6 +327,20 @@ TEST(Finetune, GoesOnWithTheSamePicturesClassesAndOptionsAlone) {
   request.data = {copy};
   request.settings.resume = true;
   request.settings.learning_rate = 1e-3;
+  EXPECT_FALSE(finetune(request).stopped);
+}
+
+TEST(Finetune, GoesOnThroughTheSameSourceOfAKernelAlone) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  const std::string text = "def phi(x):\n    return torch.relu(x) + 1\n";
+  const auto through = [](const std::string& source) {
+    return Schedule{std::vector<KernelSpec>(2, kernel_of_source("typed", source))};
+  };
+  request.schedule = through(text);
+  stop_after_a_step(request);
+  expect_no_resumption(request, [&](FinetuneRequest& other) { other.schedule = through(text + "\n"); });
+  request.settings.resume = true;
   EXPECT_FALSE(finetune(request).stopped);
 }
 
