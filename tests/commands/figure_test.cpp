@@ -193,6 +193,25 @@ TEST_F(FigureCommand, KernelsWithoutTheHeadAreLeftOut) {
       << figure["subtitle"];
 }
 
+// In a grid a kernel without the head has an empty place; without any that has it there is no grid.
+TEST_F(FigureCommand, AHeadThatNoKernelHasIsNoRowOfAGrid) {
+  const std::string grid = "weights --text 'a hedgehog' --layer 0,1 --kernels ";
+  const std::string output = " -o " + at("x.json");
+  expect_error("figure " + grid + "softmax,elu --head 99" + output, 2,
+               "none of the kernels has head 99; use 0 to 11");
+  expect_error("figure " + grid + "softmax --head 0,99" + output, 2, "none of the kernels has head 99");
+  expect_error("figure " + grid + "linear-cosine:heads=2 --head 5" + output, 2, "use 0 to 1");
+  EXPECT_FALSE(fs::exists(folder_ / "x.json"));
+  const auto panels = [&](const std::string& more) {
+    return json::parse(draw(grid + more, "w.json"))["panels"];
+  };
+  const json places = panels("softmax,linear-cosine:heads=2 --head 5");
+  ASSERT_EQ(places.size(), 4U);
+  EXPECT_EQ(places[1]["note"], "has no head 5");
+  EXPECT_FALSE(places[0]["values"].empty());
+  EXPECT_EQ(panels("linear-cosine:heads=2 --head all").size(), 4U) << "two layers of two heads";
+}
+
 TEST_F(FigureCommand, AllLayersGiveOnePanelEach) {
   const auto figure = json::parse(draw("focus --layer all --image " + picture, "all.json"));
   EXPECT_EQ(figure["panels"].size(), 12u);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "app/document/picture_folder.h"
 #include "app/views/provenance.h"
+#include "engine/base/error.h"
 #include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 #include "engine/run/devices.h"
@@ -35,6 +37,12 @@ Figure finished(FigureTask& task, Figure figure, const RunRequest& request, cons
 std::vector<KernelSpec> kernels_or_own(const FigureOptions& options, const RunTask& run, int layer) {
   if (!options.kernels.empty()) return parse_kernel_list(options.kernels);
   return {resolved(run.request.schedule, run.layers).layers.at(static_cast<std::size_t>(layer))};
+}
+
+void require_heads_anywhere(const HeadChoice& head, const int most) {
+  if (shown_heads(head, most).empty())
+    throw UsageError("--head", "none of the kernels has " + head.text(),
+                     fmt::format("use 0 to {}", most - 1));
 }
 
 namespace {

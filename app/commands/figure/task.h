@@ -42,6 +42,10 @@ Figure finished(FigureTask& task, Figure figure, const RunRequest& request, cons
 // The kernels of --kernels, by default the layer's own.
 std::vector<KernelSpec> kernels_or_own(const FigureOptions& options, const RunTask& run, int layer);
 
+// Throws UsageError with the heads that exist where no kernel has any of the chosen ones; `most`: the number
+// of heads of the kernel that has the most.
+void require_heads_anywhere(const HeadChoice& head, int most);
+
 // A run's provenance with `inputs` [{name, hash}] in place of `input`.
 std::string with_files(const std::string& provenance, const std::vector<std::filesystem::path>& files);
 

@@ -65,8 +65,12 @@ int head_number(const FigureOptions& options) {
   return *head.head;
 }
 
-UsageError no_kernel_has(const HeadChoice& head) {
-  return {"--head", "none of the kernels has " + head.text(), "heads are numbered from 0"};
+// Of the kernel that has the most.
+int most_heads(const RunResult& run) {
+  std::int64_t most = 0;
+  for (const auto& entry : run.quantities.all<WeightsKey>())
+    most = std::max(most, entry.result->weights.extent(0));
+  return static_cast<int>(most);
 }
 
 } // namespace
@@ -75,7 +79,7 @@ Figure draw_weights(FigureTask& task) {
   const FigureOptions& options = task.options;
   RunTask run = run_task(task);
   const std::vector<int> layers = layers_of(options, run.layers);
-  const std::vector<HeadChoice> heads = heads_of(options, run.heads);
+  std::vector<HeadChoice> heads = heads_of(options, run.heads);
   for (const int layer : layers) {
     WeightsKey key{
         .layer = layer, .teacher_forced = options.teacher_forced, .value_weighted = options.value_weighted};
@@ -88,10 +92,12 @@ Figure draw_weights(FigureTask& task) {
   view.logarithmic = options.logarithmic;
   view.value_weighted = options.value_weighted;
   const auto result = task.runner.run(run.request);
-  if (layers.size() > 1 || heads.size() > 1)
-    return finished(task, weights_grid_figure(*result, layers, heads, view), run.request, *result);
-  Figure figure = weights_figure(*result, layers.front(), view);
-  if (figure.panels.empty()) throw no_kernel_has(view.head);
+  const int most = most_heads(*result);
+  if (options.head == "all") // the model's, of which the kernels may have fewer
+    std::erase_if(heads, [&](const HeadChoice& head) { return shown_heads(head, most).empty(); });
+  for (const HeadChoice& head : heads) require_heads_anywhere(head, most);
+  Figure figure = layers.size() > 1 || heads.size() > 1 ? weights_grid_figure(*result, layers, heads, view)
+                                                        : weights_figure(*result, layers.front(), view);
   return finished(task, std::move(figure), run.request, *result);
 }
 
@@ -106,13 +112,13 @@ Figure draw_tokens(FigureTask& task) {
   const auto result = task.runner.run(run.request);
   const std::int64_t query = token_index(asked, std::ssize(result->tokens));
   const HeadChoice head = one_head(options);
+  require_heads_anywhere(head, most_heads(*result));
   const ImageInput* const image = picture_of(run.request);
   Figure figure;
   figure.title = fmt::format("{} · {}", map_title(*result, image, layer), head.text());
   figure.subtitle = fmt::format("What one token looks at; {}; {}", query_text(*result, query),
                                 options.teacher_forced ? "teacher-forced" : run_text(*result));
   if (image != nullptr) figure.panels.emplace_back(photograph_panel(*result, *image));
-  const std::size_t before = figure.panels.size();
   for (const auto& entry : result->quantities.all<WeightsKey>()) {
     const WeightsResult& weights = *entry.result;
     if (shown_heads(head, static_cast<int>(weights.weights.extent(0))).empty()) {
@@ -130,7 +136,6 @@ Figure draw_tokens(FigureTask& task) {
     figure.panels.push_back(
         map_panel(*result, query, image, attention_map(*result, row, head, {}), title, map_look(options)));
   }
-  if (figure.panels.size() == before) throw no_kernel_has(head);
   figure.columns = image == nullptr ? 1 : figure.panels.size() > 5 ? 4 : 0;
   return finished(task, std::move(figure), run.request, *result);
 }
