@@ -154,9 +154,9 @@ void run_command(const RunOptions& options) {
   if (!options.like.empty()) request.quantities.add(SimilarHeadsKey{parse_head_index(options.like)});
 
   const auto result = Runner().run(request);
-  std::vector<std::string> missing;
-  if (!options.output.empty()) write_tensors(options.output, run_tensors(*result, tensors, head, missing));
-  print_notes(missing);
+  std::vector<std::string> notes;
+  if (!options.output.empty()) write_tensors(options.output, run_tensors(*result, tensors, head, notes));
+  print_notes(notes);
   if (options.common.json)
     std::cout << text_of_json(run_json(*result), 2) << '\n';
   else

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/output.h"
+#include "app/views/focus_view.h"
 #include "app/views/table_views.h"
 #include "app/views/timing_view.h"
 #include "app/views/weights_check.h"
@@ -287,12 +288,12 @@ std::set<std::string> parse_run_tensors(std::string_view list) {
 }
 
 std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std::string>& asked,
-                                    std::optional<int> head, std::vector<std::string>& missing) {
+                                    std::optional<int> head, std::vector<std::string>& notes) {
   std::vector<NamedArray> tensors;
   const auto whole = [&](const std::string& name, const Array* array, const char* reason) {
     if (!asked.contains(name)) return;
     if (array == nullptr || array->empty())
-      missing.push_back(fmt::format("{} left out: {}", name, reason));
+      notes.push_back(fmt::format("{} left out: {}", name, reason));
     else
       tensors.push_back({name, *array});
   };
@@ -302,6 +303,8 @@ std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std:
   const TokenLoss* loss = only<TokenLossKey>(result);
   whole("loss", loss ? &loss->loss : nullptr, "the model predicts no next token");
   whole("rollout", rollout ? &rollout->weights : nullptr, "there is no attention");
+  if (const std::string lacking = rollout ? lacking_layers_text(*rollout) : ""; !lacking.empty())
+    notes.push_back("rollout: " + lacking);
   for (const HeadQuantityInfo& quantity : head_quantity_infos()) {
     const HeadTable* table = result.quantities.find(HeadTableKey{quantity.name});
     whole(quantity.name, table ? &table->values : nullptr, "there is no attention");
@@ -314,8 +317,8 @@ std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std:
       const WeightsResult& weights = *entry.result;
       const std::string name = fmt::format("attention.{}", weights.layer);
       if (head && *head >= weights.weights.extent(0))
-        missing.push_back(fmt::format("{} left out: {} has {} heads", name, weights.kernel.label(),
-                                      weights.weights.extent(0)));
+        notes.push_back(fmt::format("{} left out: {} has {} heads", name, weights.kernel.label(),
+                                    weights.weights.extent(0)));
       else
         tensors.push_back(batched(name, head ? one_head(weights.weights, *head) : weights.weights));
     }

@@ -23,10 +23,11 @@ const std::vector<std::string>& run_tensor_names();
 // A comma list of them. Throws UsageError listing the known names.
 std::set<std::string> parse_run_tensors(std::string_view list);
 
-// The result's tensors by their names in the file ("attention.0", …). Each tensor asked for that the model
-// does not have adds a line to `missing`. `head`: attention of this head alone.
+// The result's tensors by their names in the file ("attention.0", …). `head`: attention of this head alone.
+// `notes` gets a line for each tensor asked for that the model does not have, and one where rollout fuses all
+// heads in place of the chosen one.
 std::vector<NamedArray> run_tensors(const RunResult& result, const std::set<std::string>& asked,
-                                    std::optional<int> head, std::vector<std::string>& missing);
+                                    std::optional<int> head, std::vector<std::string>& notes);
 
 // The JSON document of docs/command-line.md: predictions (the first five), tokens, seconds, layers, adapters,
 // notes, ….

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -276,7 +277,23 @@ std::string attention_flags(const AttentionRowResult& row, const KernelSpec& ker
 }
 
 std::string rollout_flags(const RolloutResult& rollout) {
-  return rollout.magnitudes ? "absolute weights in signed layers" : "";
+  std::vector<std::string> flags;
+  if (rollout.magnitudes) flags.emplace_back("absolute weights in signed layers");
+  if (std::string lacking = lacking_layers_text(rollout); !lacking.empty())
+    flags.push_back(std::move(lacking));
+  return fmt::format("{}", fmt::join(flags, ", "));
+}
+
+std::string lacking_layers_text(const RolloutResult& rollout) {
+  const RolloutKey& key = rollout.key;
+  const HeadChoice all{.head = std::nullopt, .fusion = key.fusion};
+  HeadChoice chosen = all;
+  chosen.subset = key.heads;
+  const auto layers = std::ranges::count_if(
+      rollout.kernel_heads, [&](const int heads) { return shown_heads(chosen, heads).empty(); });
+  if (layers == 0) return {};
+  return fmt::format("{} in {} layer{} without head{} {}", all.text(), layers, layers == 1 ? "" : "s",
+                     key.heads.size() == 1 ? "" : "s", fmt::join(key.heads, ", "));
 }
 
 std::string discard_text(double share) {

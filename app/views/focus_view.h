@@ -81,6 +81,9 @@ std::string map_subtitle(const RunResult& run, MapKind kind, std::optional<std::
 // Warnings that stand beside the kernel's name: "implied weights, signed"; empty if there is none.
 std::string attention_flags(const AttentionRowResult& row, const KernelSpec& kernel);
 std::string rollout_flags(const RolloutResult& rollout);
+// "mean of heads in 2 layers without head 5": those whose kernels have none of the chosen heads; empty if
+// there is none.
+std::string lacking_layers_text(const RolloutResult& rollout);
 // "lowest 25 % of weights dropped", of a share of each row's weights.
 std::string discard_text(double share);
 

@@ -402,6 +402,33 @@ TEST_F(GoldenFigures, RolloutDropsWhatRunDrops) {
   expect_error("figure rollout --discard 1" + input() + "-o " + at("f.svg"), 2, "--discard 1");
 }
 
+// Of two heads none is head 2: the mean of both stands for it, which the figure and the command say.
+TEST_F(GoldenFigures, RolloutFusesAllHeadsWhereAKernelHasNoneOfTheChosen) {
+  const std::string what = " --head 2 --replace back:1=softmax:heads=2" + input(),
+                    file = at("run.safetensors");
+  const std::string lacking = "mean of heads in 1 layer without head 2";
+  const json panel = drawn("rollout" + what)["panels"][0];
+  EXPECT_NE(panel["title"].get<std::string>().find(lacking), std::string::npos) << panel["title"];
+  EXPECT_NE(hydrascope("run --tensors rollout --output " + file + what).errors.find("rollout: " + lacking),
+            std::string::npos);
+  ASSERT_EQ(hydrascope("run --tensors attention --replace back:1=softmax:heads=2 --output " + file + input())
+                .status,
+            0);
+  const auto second = tensor(bytes_of(file), "attention.1");
+  constexpr std::size_t cells = tokens * tokens;
+  ASSERT_EQ(second.size(), 2 * cells);
+  const Matrix first = weights(0, 2);
+  std::vector<double> row(tokens); // the class token's of (½A₁ + ½I)(½A₀ + ½I)
+  for (std::size_t k = 0; k < tokens; ++k) {
+    const double mean = (static_cast<double>(second[k]) + static_cast<double>(second[cells + k])) / 2;
+    const double factor = 0.5 * mean + (k == 0 ? 0.5 : 0);
+    for (std::size_t j = 0; j < tokens; ++j) row[j] += factor * (0.5 * first[k][j] + (j == k ? 0.5 : 0));
+  }
+  expect_near(panel["values"], row, "class token's row");
+  expect_error("figure rollout --head 2 --kernel softmax:heads=2" + input() + "-o " + at("f.svg"), 2,
+               "none of the kernels has head 2; use 0 to 1");
+}
+
 TEST_F(GoldenFigures, EntropyAndDivergenceFollowFromTheWeights) {
   const json entropies = drawn("entropy" + input())["panels"][0]["values"],
              divergences = drawn("kl --kernels elu" + input())["panels"][0]["values"];

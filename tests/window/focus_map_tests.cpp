@@ -188,6 +188,10 @@ void register_map_tests(ImGuiTestEngine* engine) {
         IM_CHECK_EQ(row->weights.extent(0), std::int64_t{1});
         check_cells(figure.panels[1], row->weights.slice(0));
         IM_CHECK(title(figure.panels[1]).starts_with(fmt::format("attention, layer {}, head 0", layer)));
+        // Rollout is of all layers, and says in how many of them another head stands for the chosen one.
+        IM_CHECK(title(figure.panels[2]).find("head 2") != std::string::npos);
+        IM_CHECK(title(figure.panels[2]).find("mean of heads in 1 layer without head 2") !=
+                 std::string::npos);
         start_over(context);
       };
 

@@ -214,6 +214,7 @@ Figure draw_rollout(FigureTask& task) {
   run.request.quantities = {key};
   const auto result = task.runner.run(run.request);
   const RolloutResult& rollout = *result->quantities.find(key);
+  require_heads_anywhere(head, std::ranges::max(rollout.kernel_heads));
   std::string title = "rollout · " + head.text();
   if (discard > 0) title += ", " + discard_text(discard);
   Figure figure = map_figure(task.options, run.request, *result, MapKind::rollout,

@@ -71,15 +71,14 @@ namespace {
 
 constexpr std::int64_t kFactorBytes = std::int64_t{32} << 20; // of a tile of weights
 
-// The heads to fuse: the key's, without muted ones; may be empty.
+// The heads to fuse: the key's, or all where the kernel has none of these; without muted ones, may be empty.
 std::vector<std::int64_t> fused_heads(const RolloutKey& rollout, const std::vector<int>& muted,
                                       std::int64_t heads, std::int64_t kernel_heads) {
   const std::vector<bool> unmuted = unmuted_heads(muted, heads, kernel_heads);
+  const bool has_chosen = std::ranges::any_of(rollout.heads, [&](int head) { return head < kernel_heads; });
   std::vector<std::int64_t> fused;
   for (std::int64_t head = 0; head < kernel_heads; ++head) {
-    const bool chosen = rollout.heads.empty() || std::ranges::any_of(rollout.heads, [&](int choice) {
-                          return head == std::min<std::int64_t>(choice, kernel_heads - 1);
-                        });
+    const bool chosen = !has_chosen || std::ranges::count(rollout.heads, head) > 0;
     if (chosen && unmuted[static_cast<std::size_t>(head)]) fused.push_back(head);
   }
   return fused;
@@ -99,6 +98,7 @@ public:
     const std::int64_t tokens = input.q.size(2);
     const std::int64_t kernel_heads = kernel.kernel->weight_heads(shape_of(input));
     result_.magnitudes |= !has_distributions(kernel.kernel->info());
+    result_.kernel_heads.push_back(static_cast<int>(kernel_heads));
     const std::vector<std::int64_t> heads = fused_heads(result_.key, muted, input.q.size(1), kernel_heads);
     if (heads.empty()) { // only the residual stream passes: Ā = I
       if (!product_.defined()) product_ = at::eye(tokens, input.q.options().dtype(at::kFloat)).unsqueeze(0);

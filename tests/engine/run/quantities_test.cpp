@@ -372,5 +372,13 @@ TEST_F(QuantitiesTest, RolloutRowsSumToOneAndHiddenStatesAreAllThere) {
   EXPECT_THROW(run(request), UsageError);
 }
 
+// A kernel with one head has no head 1: its one head enters, and the result tells how many each kernel has.
+TEST_F(QuantitiesTest, RolloutCountsTheHeadsOfEachKernel) {
+  RunRequest request = fake_request(kText, "2=linear-cosine:heads=1");
+  const RolloutKey key{.heads = {1}};
+  request.quantities = {key};
+  EXPECT_THAT(test::read(*run(request), key).kernel_heads, testing::ElementsAre(2, 2, 1, 2));
+}
+
 } // namespace
 } // namespace hydrascope
