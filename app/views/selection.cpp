@@ -110,10 +110,11 @@ std::vector<std::int64_t> query_tokens(const RunResult& run) {
   return tokens;
 }
 
+bool is_causal(const ModelInfo& model) { return model.causal || (model.capture && model.capture->causal); }
+
 bool sees(const RunResult& run, const std::int64_t query, const std::int64_t key) {
   if (const std::int64_t alone = queries_alone(run.model); alone > 0) return query < alone && key >= alone;
-  const bool causal = run.model.causal || (run.model.capture && run.model.capture->causal);
-  return !(causal && key > query) && !is_padding(run, query) && !is_padding(run, key);
+  return !(is_causal(run.model) && key > query) && !is_padding(run, query) && !is_padding(run, key);
 }
 
 std::string token_text(const RunResult& run, const std::size_t token) {

@@ -60,6 +60,8 @@ std::int64_t queries_alone(const ModelInfo& model);
 // The tokens that are queries, ascending: without padding, as which a hidden word counts too, and without
 // those that are keys alone.
 std::vector<std::int64_t> query_tokens(const RunResult& run);
+// Whether no query has a weight on the tokens after it: of a decoder, or of a capture of causal attention.
+bool is_causal(const ModelInfo& model);
 // Whether the query has a weight on the key: both are such tokens, and in causal attention the key is not
 // after the query. The engine's visible_keys() (engine/run/quantities/measures.h) of a run.
 bool sees(const RunResult& run, std::int64_t query, std::int64_t key);

@@ -260,7 +260,8 @@ HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, c
   panel.title = panel_title(weights, softmax, options.head);
   panel.x_label = run.rows > 0 ? "key token" : "key";
   panel.y_label = run.rows > 0 ? "query token" : "query";
-  panel.blank_missing = run.model.causal;
+  const bool causal = is_causal(run.model);
+  panel.blank_missing = causal;
   const std::vector<ShownToken> shown = shown_tokens(run, options.tokens);
   if (shown.size() != run.tokens.size()) {
     panel.values = shown_weights(panel.values, weights.rows, shown);
@@ -268,14 +269,14 @@ HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, c
       panel.x_ticks.push_back(shown[token].text);
       if (!weights.rows.empty() && !contains_any(shown[token], weights.rows)) continue;
       panel.y_ticks.push_back(shown[token].text);
-      if (run.model.causal) blank_after(panel.values, std::ssize(panel.y_ticks) - 1, token);
+      if (causal) blank_after(panel.values, std::ssize(panel.y_ticks) - 1, token);
       if (run.query && shown_index(shown, run.query) == static_cast<int>(token))
         panel.marks = {static_cast<int>(panel.y_ticks.size()) - 1};
     }
     panel.scale = weights_scale(weights, panel.values, options);
     return panel;
   }
-  for (std::size_t row = 0; run.model.causal && row < weights.rows.size(); ++row)
+  for (std::size_t row = 0; causal && row < weights.rows.size(); ++row)
     blank_after(panel.values, static_cast<std::int64_t>(row), static_cast<std::size_t>(weights.rows[row]));
   panel.scale = weights_scale(weights, panel.values, options);
   panel.x_ticks = token_names(run, {}, static_cast<std::int64_t>(run.tokens.size()));
@@ -315,7 +316,7 @@ Figure weights_figure(const RunResult& run, int layer, const WeightsOptions& opt
       std::string("Attention weights on the same queries and keys, ") +
       (teacher_forced ? "softmax inputs (teacher-forced)" : "this run (" + run.schedule.summary() + ")");
   if (options.value_weighted) figure.subtitle += "; value-weighted: ‖α_ij v_j W_o‖";
-  if (run.model.causal) figure.subtitle += std::string("; ") + causal_note;
+  if (is_causal(run.model)) figure.subtitle += std::string("; ") + causal_note;
   if (!options.head.head) figure.subtitle += "; entropy and KL(softmax ‖ kernel) are means over heads";
   std::vector<HeatMapPanel> panels;
   for (const auto& weights : all) {
@@ -377,7 +378,7 @@ Figure weights_grid_figure(const RunResult& run, std::span<const int> layers,
       std::string("On the same queries and keys, ") +
       (forced ? "softmax inputs (teacher-forced)" : "this run (" + run.schedule.summary() + ")") +
       (options.shared_scale ? "; one scale" : "; one scale a row");
-  if (run.model.causal) figure.subtitle += std::string("; ") + causal_note;
+  if (is_causal(run.model)) figure.subtitle += std::string("; ") + causal_note;
   for (auto& panel : all) figure.panels.emplace_back(std::move(panel));
   return figure;
 }

@@ -57,7 +57,7 @@ const char* weights_quantity(bool value_weighted);
 Scale positive_weights_scale(double high, const WeightsOptions& options);
 
 // A heat map with kernel, entropy and KL against `softmax` (may be null) in its title and tokens on its axes.
-// Of a decoder what comes after a query is blank.
+// Of causal attention what comes after a query is blank.
 HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, const WeightsResult* softmax,
                            const WeightsOptions& options = {});
 

@@ -124,12 +124,16 @@ WeightsResult lower_triangle() {
   return weights;
 }
 
-TEST(CausalWeights, AreBlankAfterTheQuery) {
-  const HeatMapPanel panel = weights_panel(some_text(), lower_triangle(), nullptr, {});
+void expect_blank_after_the_query(const HeatMapPanel& panel) {
   EXPECT_TRUE(panel.blank_missing);
   for (std::size_t row = 0; row < 4; ++row)
     for (std::size_t key = 0; key < 4; ++key)
       EXPECT_EQ(std::isnan(panel.values.values[row * 4 + key]), key > row) << row << ' ' << key;
+}
+
+TEST(CausalWeights, AreBlankAfterTheQuery) {
+  const HeatMapPanel panel = weights_panel(some_text(), lower_triangle(), nullptr, {});
+  expect_blank_after_the_query(panel);
   EXPECT_EQ(panel.scale.low, 0.0);
   EXPECT_EQ(panel.scale.high, 1.0);
   // Of encoders nothing is.
@@ -183,6 +187,19 @@ RunResult crossed_run() {
   CaptureInfo capture;
   capture.queries = 1;
   return captured_run(capture);
+}
+
+TEST(CausalWeights, OfACaptureAreBlankAfterTheQueryToo) {
+  CaptureInfo causal;
+  causal.causal = true;
+  const RunResult run = captured_run(causal);
+  expect_blank_after_the_query(weights_panel(run, lower_triangle(), nullptr, {}));
+  WeightsOptions words;
+  words.tokens.whole_words = true;
+  EXPECT_TRUE(std::isnan(weights_panel(run, lower_triangle(), nullptr, words).values.values[5]));
+  const HeatMapPanel padded = weights_panel(padded_run(), lower_triangle(), nullptr, {});
+  EXPECT_FALSE(padded.blank_missing);
+  EXPECT_FALSE(std::isnan(padded.values.values[1]));
 }
 
 TEST(VisibleKeys, AreThoseThatTheQueryHasAWeightOn) {

@@ -84,6 +84,25 @@ TEST_F(CaptureCommand, FiguresOfOneAndOfAFolder) {
   EXPECT_NE(cross.dump().find("220 ms"), std::string::npos);
 }
 
+TEST_F(CaptureCommand, WeightsOfCausalAttentionEndAtTheQuery) {
+  const auto figure = [&](const std::string& what) {
+    const Outcome outcome = hydrascope("figure weights " + captures + what + " -o " + at("weights.json"));
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return json::parse(bytes_of(at("weights.json")));
+  };
+  for (const char* grid : {"", ",mean"}) {
+    const json causal = figure("gpt2.safetensors --kernels softmax,elu --head 0" + std::string(grid));
+    EXPECT_NE(causal["subtitle"].get<std::string>().find("causal"), std::string::npos);
+    for (const json& panel : causal["panels"])
+      for (std::size_t row = 0; row < 8; ++row)
+        for (std::size_t key = 0; key < 8; ++key)
+          EXPECT_EQ(panel["values"][row][key].is_null(), key > row) << row << ' ' << key;
+  }
+  const json both_ways = figure("bert.safetensors --kernels softmax --head 0");
+  EXPECT_EQ(both_ways["subtitle"].get<std::string>().find("causal"), std::string::npos);
+  EXPECT_FALSE(both_ways["panels"][0]["values"][0][1].is_null());
+}
+
 // Of the mask, of causal attention and of cross-attention: pairs without a weight are no points.
 TEST_F(CaptureCommand, MonotonicityCountsTheTokensThatHaveWeights) {
   for (const auto& [capture, pairs] :

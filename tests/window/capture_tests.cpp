@@ -1,4 +1,5 @@
 // Recorded attention in a model's place: opened, stepped through, with what needs a model greyed.
+#include <cmath>
 #include <set>
 #include <span>
 #include <vector>
@@ -6,6 +7,7 @@
 #include "app/actions/action_table.h"
 #include "app/document/edits.h"
 #include "app/document/session_edits.h"
+#include "app/views/weights_view.h"
 #include "engine/base/safetensors.h"
 #include "engine/figures/figure.h"
 #include "engine/run/quantities/attention_row.h"
@@ -142,6 +144,31 @@ void parts_are_chosen(ImGuiTestContext* context) {
   restore_panels(context);
 }
 
+// A query has no weight on the keys after it: matrices and thumbnails are blank there.
+void causal_ones_end_at_the_query(ImGuiTestContext* context) {
+  start_over(context);
+  IM_CHECK(open_path(editor(), capture("gpt2")));
+  for (const bool all_heads : {false, true}) {
+    change_view(editor(), "All heads", [&](ViewOptions& view) { view.all_heads = all_heads; });
+    context->WindowFocus("//###weights");
+    context->Yield(2);
+    settle(context);
+    IM_CHECK_STR_EQ(results().error.c_str(), "");
+    const auto figure = application().figure_of("weights");
+    IM_CHECK(figure.has_value() && !figure->panels.empty());
+    IM_CHECK(figure->subtitle.ends_with(causal_note));
+    const auto& panel = std::get<HeatMapPanel>(figure->panels.front());
+    IM_CHECK(panel.blank_missing);
+    const std::int64_t tokens = panel.values.extent(1);
+    IM_CHECK_EQ(tokens, 8);
+    for (std::int64_t row = 0; row < tokens; ++row)
+      for (std::int64_t key = 0; key < tokens; ++key)
+        IM_CHECK_EQ_NO_RET(std::isnan(panel.values.values[static_cast<std::size_t>(row * tokens + key)]),
+                           key > row);
+  }
+  restore_panels(context);
+}
+
 // Of 700 tokens no panel asks for whole matrices.
 void long_ones_by_rows_and_tiles(ImGuiTestContext* context) {
   start_over(context);
@@ -159,8 +186,13 @@ void long_ones_by_rows_and_tiles(ImGuiTestContext* context) {
     for (const auto& entry : part->quantities.all<WeightsKey>())
       IM_CHECK_LT(entry.result->weights.extent(1), tokens);
   select_query(editor(), 650);
+  context->WindowFocus("//###values");
+  context->Yield(2);
   settle(context);
   IM_CHECK_STR_EQ(results().error.c_str(), "");
+  const auto values = application().figure_of("values");
+  IM_CHECK(values.has_value());
+  IM_CHECK_EQ(std::get<BarsPanel>(values->panels.front()).values.size(), 651U); // up to the query
   restore_panels(context);
 }
 
@@ -224,6 +256,8 @@ void register_capture_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "captures", "sequences_are_stepped_through")->TestFunc =
       sequences_are_stepped_through;
   IM_REGISTER_TEST(engine, "captures", "parts_are_chosen")->TestFunc = parts_are_chosen;
+  IM_REGISTER_TEST(engine, "captures", "causal_ones_end_at_the_query")->TestFunc =
+      causal_ones_end_at_the_query;
   IM_REGISTER_TEST(engine, "captures", "long_ones_by_rows_and_tiles")->TestFunc = long_ones_by_rows_and_tiles;
   IM_REGISTER_TEST(engine, "captures", "long_cross_attention_by_tiles")->TestFunc =
       long_cross_attention_by_tiles;

@@ -60,7 +60,7 @@ public:
       ValueColumn column{column_name(document, source), source.kernel.name, {}};
       const auto row = shown_index(shown.tokens, row_query(document.scene(), *run_));
       if (row) column.values = row_weights(*shown.weights, document.scene().head, *row);
-      if (row && run_->model.causal) { // no key comes after its query
+      if (row && is_causal(run_->model)) { // no key comes after its query
         const auto count = static_cast<std::size_t>(*row) + 1;
         column.values.resize(std::min(count, column.values.size()));
         shown.tokens.resize(std::min(count, shown.tokens.size()));

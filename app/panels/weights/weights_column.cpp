@@ -82,7 +82,7 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
   tiles_ = {};
   tokens_ = shown_tokens(*found.run, options.tokens);
   kernel_ = weights.kernel;
-  causal_ = found.run->model.causal;
+  causal_ = is_causal(found.run->model);
   value_weighted_ = weights.value_weighted;
   signed_ = weights.derived_signed && !weights.value_weighted;
   untrained_ = weights.untrained;
@@ -104,7 +104,7 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
     const KernelSpec& run_by = found.run->layers.at(static_cast<std::size_t>(weights.layer)).kernel;
     if (!weights.teacher_forced && run_by != weights.kernel)
       measures_.push_back(fmt::format("on {}'s queries and keys", run_by.label()));
-    if (found.run->model.causal) measures_.emplace_back("causal");
+    if (causal_) measures_.emplace_back("causal");
     measures_tooltip_ = check_tooltip(weights);
   } catch (const std::exception& error) { // the kernel lacks the head
     view_.clear();

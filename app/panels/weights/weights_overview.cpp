@@ -61,7 +61,7 @@ void WeightsOverview::prepare(const Snapshot& snapshot) {
   }
   difference_ = same_ = false;
   value_weighted_ = document.view.value_weighted;
-  causal_ = document.scene().model->causal;
+  causal_ = is_causal(*document.scene().model);
   rows_.clear();
   std::size_t position = 0;
   for (const TileResult* tile : found) {

@@ -172,7 +172,7 @@ private:
       source.fusion = scene.head.fusion;
       source.tokens = static_cast<std::int64_t>(snapshot.shown().any()->tokens.size());
       source.first_key = queries_alone(*scene.model);
-      source.causal = scene.model->causal;
+      source.causal = is_causal(*scene.model);
       columns_[i].tiles().set_source(source);
       columns_[i].show_tiles(*snapshot.results[static_cast<std::size_t>(sources[i].side)], options,
                              editor().clock());
@@ -191,7 +191,7 @@ private:
     figure_ = {};
     figure_.title = fmt::format("{} · layer {} · {}", run_->model.name, document.scene().layer,
                                 document.scene().head.text());
-    if (run_->model.causal) figure_.subtitle = causal_note;
+    if (is_causal(run_->model)) figure_.subtitle = causal_note;
     figure_.columns = columns_.size() > 4 ? 3 : 0;
     for (const WeightsColumn& column : columns_) {
       if (column.panel() != nullptr) figure_.panels.emplace_back(*column.panel());
