@@ -10,6 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/base/image.h"
 #include "engine/base/text.h"
+#include "engine/run/predicted_number.h"
 #include "engine/run/quantities/head_quantity.h"
 
 namespace hydrascope::app {
@@ -146,13 +147,13 @@ std::string column_text(const PictureMeasures& measures, FolderColumn column) {
 
 PictureMeasures measures_of(const RunResult& own, const RunResult& softmax) {
   PictureMeasures measures;
-  if (!own.predictions.empty() && !softmax.predictions.empty()) {
+  if (!own.predictions.empty() && !softmax.predictions.empty() && !predicts_number(own.model)) {
     measures.own_class = own.predictions.front().label;
     measures.own_probability = own.predictions.front().probability;
     measures.softmax_class = softmax.predictions.front().label;
     measures.softmax_probability = softmax.predictions.front().probability;
+    measures.divergence = class_divergence(softmax.predictions, own.predictions);
   }
-  measures.divergence = class_divergence(softmax.predictions, own.predictions);
   measures.entropy = mean_of_table(own, "entropy");
   measures.kl = mean_of_table(own, "kl");
   return measures;

@@ -35,7 +35,7 @@ std::optional<std::size_t> find_picture(const PictureFolder& folder, const std::
 struct PictureCheck {
   enum class Verdict { right, wrong, unknown }; // unknown: the classifier has no class of the label's name
   Verdict verdict = Verdict::unknown;
-  std::string predicted;
+  std::string predicted; // empty without a classifier, or where it predicts a number
   double probability = 0;
 };
 
@@ -63,7 +63,7 @@ struct PictureMeasures {
   static constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 
   FolderPicture picture;
-  std::string own_class, softmax_class; // empty without a classifier
+  std::string own_class, softmax_class; // empty without a classifier, or where it predicts a number
   double own_probability = undefined, softmax_probability = undefined;
   double divergence = undefined; // KL(softmax's class probabilities ‖ the schedule's), nats
   // Means over the layers and heads that define them, of A's kernels, nats.

@@ -7,6 +7,7 @@
 
 #include "app/jobs/requests.h"
 #include "engine/base/error.h"
+#include "engine/run/predicted_number.h"
 #include "engine/run/quantities/head_quantity.h"
 #include "engine/run/runner.h"
 
@@ -51,7 +52,7 @@ bool needs_check(const Document& document) {
 PictureCheck check_of(const RunResult& run, const std::string& label) {
   using Verdict = PictureCheck::Verdict;
   PictureCheck check;
-  if (run.predictions.empty()) return check;
+  if (run.predictions.empty() || predicts_number(run.model)) return check;
   check.predicted = run.predictions.front().label;
   check.probability = run.predictions.front().probability;
   const auto right = is_right(run, label);

@@ -301,6 +301,18 @@ TEST(Predictions, AreRightByLabelOrFirstSynonymIgnoringCase) {
   EXPECT_EQ(is_right(RunResult{}, "dog"), std::nullopt);
 }
 
+TEST(PictureMeasures, OfAPredictedNumberHaveNoClasses) {
+  RunResult run;
+  run.model.has_classifier = true;
+  run.model.labels = {"age"};
+  run.predictions = {prediction(0, "age", 1)};
+  const app::PictureMeasures measures = measures_of(run, run);
+  EXPECT_EQ(measures.own_class, "");
+  EXPECT_FALSE(measures.class_changed());
+  EXPECT_TRUE(std::isnan(measures.own_probability));
+  EXPECT_TRUE(std::isnan(measures.divergence));
+}
+
 TEST(PictureMeasures, CompareTwoRunsAndSortUndefinedValuesLast) {
   RunResult own, softmax;
   own.predictions = {prediction(1, "dog", 0.75), prediction(0, "cat", 0.25)};

@@ -1,14 +1,18 @@
 // Many inputs, a figure each.
 #include <fstream>
+#include <map>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/safetensors.h"
 #include "tests/commands/program.h"
 
 namespace {
 
 using namespace hydrascope::test;
+using hydrascope::SafetensorsFile;
+using hydrascope::TensorView;
 using nlohmann::json;
 
 class FigureBatch : public ProgramTest {
@@ -152,6 +156,28 @@ TEST_F(FigureBatch, ASheetPassesOverWhatCannotBeRun) {
       << outcome.errors;
   EXPECT_EQ(json::parse(bytes_of(folder_ / "sheet.json"))["panels"].size(), 2U);
   expect_error(sheet + " --layer 99", 2, "--layer");
+}
+
+// Of a classifier's outputs the first alone is left.
+TEST_F(FigureBatch, ASheetOfAModelThatPredictsANumberHasNoPercentages) {
+  const fs::path golden = source_folder() / "tests/golden", model = folder_ / "age";
+  fs::copy(golden / "models/deit", model);
+  json config = json::parse(bytes_of(model / "config.json"));
+  config["id2label"] = {{"0", "age"}};
+  std::ofstream(model / "config.json") << config;
+  const SafetensorsFile file = SafetensorsFile::open(golden / "models/deit/model.safetensors");
+  std::map<std::string, TensorView> tensors = file.tensors();
+  for (const char* const name : {"classifier.weight", "classifier.bias"}) {
+    TensorView& tensor = tensors.at(name);
+    tensor.bytes = tensor.bytes.first(tensor.bytes.size() / static_cast<std::size_t>(tensor.shape.front()));
+    tensor.shape.front() = 1;
+  }
+  write_safetensors(model / "model.safetensors", tensors, file.metadata());
+  const Outcome outcome =
+      hydrascope("figure sheet --model " + model.string() + " --images '" +
+                 (golden / "images/pictures/gradient.png").string() + "' -o " + at("sheet.json"));
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_EQ(json::parse(bytes_of(folder_ / "sheet.json"))["panels"][0]["title"], "age\n2.09");
 }
 
 TEST_F(FigureBatch, NamesThatMeetAreRefusedBeforeAnythingIsWritten) {

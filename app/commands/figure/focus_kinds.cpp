@@ -12,6 +12,7 @@
 #include "app/views/focus_view.h"
 #include "app/views/table_views.h"
 #include "engine/base/error.h"
+#include "engine/run/predicted_number.h"
 #include "engine/run/quantities/attention_row.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/rollout.h"
@@ -255,7 +256,9 @@ OverlayPanel sheet_panel(const RunResult& run, const ImageInput& image, int laye
   auto panel = std::get<OverlayPanel>(std::move(one.panels.back()));
   if (!run.predictions.empty()) {
     const Prediction& best = run.predictions.front();
-    panel.title = fmt::format("{}\n{:.0f} %", best.label, 100 * best.probability);
+    panel.title = best.label + "\n" +
+                  (predicts_number(run.model) ? prediction_value(run, best)
+                                              : fmt::format("{:.0f} %", 100 * best.probability));
   }
   if (verdict == Verdict::right) panel.title += ", right";
   if (verdict == Verdict::wrong) panel.title += ", wrong: " + label;
