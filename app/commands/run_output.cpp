@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <ostream>
 #include <utility>
 
@@ -140,6 +142,20 @@ nlohmann::ordered_json check_json(const WeightsResult& weights) {
   return json;
 }
 
+// What was recorded of a layer, and how far softmax's output lies from the recorded one.
+nlohmann::ordered_json recorded_json(const RunResult& result, std::size_t index) {
+  const CaptureInfo& capture = *result.model.capture;
+  nlohmann::ordered_json json = {{"name", capture.layer_names.at(index)},
+                                 {"heads", result.model.heads},
+                                 {"key_heads", capture.key_heads},
+                                 {"tokens", capture.queries > 0 ? capture.queries : capture.tokens},
+                                 {"d", result.model.width / result.model.heads}};
+  if (capture.queries > 0) json["keys"] = capture.tokens - capture.queries;
+  if (const auto* const checks = only<RecordedOutputKey>(result))
+    json["check"] = number_or_null(checks->at(index));
+  return json;
+}
+
 nlohmann::ordered_json layer_json(const RunResult& result, std::size_t index) {
   const LayerRun& layer = result.layers[index];
   nlohmann::ordered_json entry = {{"kernel", layer.kernel.text()},
@@ -148,6 +164,7 @@ nlohmann::ordered_json layer_json(const RunResult& result, std::size_t index) {
                                   {"untrained", layer.untrained},
                                   {"other_resolution", layer.other_resolution},
                                   {"zero_denominators", layer.zero_denominators}};
+  if (result.model.capture) entry.update(recorded_json(result, index));
   for (const auto& [key, table] : result.quantities.all<HeadTableKey>())
     if (!key.kernel) entry[key.quantity] = heads_json(*table, index);
   for (const auto& [key, weights] : result.quantities.all<WeightsKey>())
@@ -197,36 +214,20 @@ nlohmann::ordered_json predictions_json(const std::vector<Prediction>& predictio
   return shown;
 }
 
-// What was recorded, and how far softmax's output lies from the recorded one.
-nlohmann::ordered_json capture_json(const RunResult& result) {
-  const CaptureInfo& capture = *result.model.capture;
-  nlohmann::ordered_json json = {{"file", capture.file.string()},
-                                 {"source", capture.source},
-                                 {"part", capture.part},
-                                 {"parts", capture.parts.size()},
-                                 {"sequence", capture.item},
-                                 {"sequences", capture.items},
-                                 {"layers", nlohmann::ordered_json::array()}};
-  const auto* const checks = only<RecordedOutputKey>(result);
-  double worst = 0;
-  for (std::size_t i = 0; i < capture.layer_names.size(); ++i) {
-    nlohmann::ordered_json layer = {{"name", capture.layer_names[i]},
-                                    {"heads", result.model.heads},
-                                    {"key_heads", capture.key_heads},
-                                    {"tokens", capture.queries > 0 ? capture.queries : capture.tokens},
-                                    {"d", result.model.width / result.model.heads}};
-    if (capture.queries > 0) layer["keys"] = capture.tokens - capture.queries;
-    if (checks != nullptr) {
-      layer["check"] = number_or_null((*checks)[i]);
-      if (!(worst >= (*checks)[i])) worst = (*checks)[i];
-    }
-    json["layers"].push_back(std::move(layer));
-  }
-  if (checks != nullptr) json["check"] = number_or_null(worst);
-  return json;
+// Which part and sequence of which capture.
+nlohmann::ordered_json capture_json(const CaptureInfo& capture) {
+  return {{"file", capture.file.string()}, {"source", capture.source}, {"part", capture.part},
+          {"parts", capture.parts.size()}, {"sequence", capture.item}, {"sequences", capture.items}};
 }
 
-// The same in a line.
+// Of the layers whose output was recorded; NaN where none was.
+double worst_check(const std::vector<double>& checks) {
+  double worst = -1;
+  for (const double check : checks) worst = std::max(worst, check); // NaN: not recorded
+  return worst < 0 ? std::numeric_limits<double>::quiet_NaN() : worst;
+}
+
+// What was recorded, and how far softmax's output lies from the recorded one, in a line.
 std::string capture_text(const RunResult& result) {
   const CaptureInfo& capture = *result.model.capture;
   std::string text = fmt::format("{}: {} layer{}, {} heads of {}", result.model.name, result.model.layers,
@@ -238,10 +239,10 @@ std::string capture_text(const RunResult& result) {
               ? fmt::format("; {} queries, {} keys", capture.queries, capture.tokens - capture.queries)
               : fmt::format("; {} tokens", capture.tokens);
   if (const auto* const checks = only<RecordedOutputKey>(result)) {
-    double worst = -1;
-    for (const double check : *checks) worst = std::max(worst, check); // NaN: not recorded
-    text += worst < 0 ? "; no output was recorded"
-                      : fmt::format("; softmax's output lies within {:.1e} of the recorded one", worst);
+    const double worst = worst_check(*checks);
+    text += std::isnan(worst)
+                ? "; no output was recorded"
+                : fmt::format("; softmax's output lies within {:.1e} of the recorded one", worst);
   }
   return text;
 }
@@ -346,7 +347,9 @@ nlohmann::ordered_json run_json(const RunResult& result) {
   document["notes"] = result.notes;
   document["model"] = {
       {"name", result.model.name}, {"family", result.model.family}, {"hash", result.model_hash}};
-  if (result.model.capture) document["capture"] = capture_json(result);
+  if (result.model.capture) document["capture"] = capture_json(*result.model.capture);
+  if (const auto* const checks = only<RecordedOutputKey>(result))
+    document["check"] = number_or_null(worst_check(*checks));
   document["device"] = result.device;
   document["dtype"] = result.dtype;
   document["threads"] = result.threads;

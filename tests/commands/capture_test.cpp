@@ -23,16 +23,24 @@ protected:
 TEST_F(CaptureCommand, RunComparesSoftmaxWithTheRecordedOutput) {
   for (const char* name : {"bert", "vit", "timm-vit", "gpt2", "llama", "whisper"}) {
     const json run = answer("run " + captures + name + ".safetensors");
-    EXPECT_LT(run.at("capture").at("check").get<double>(), 1e-5) << name;
-    EXPECT_EQ(run["capture"]["layers"].size(), 2U);
-    EXPECT_EQ(run["capture"]["layers"][0].at("heads"), 4);
+    EXPECT_LT(run.at("check").get<double>(), 1e-5) << name;
+    ASSERT_EQ(run.at("layers").size(), 2U);
+    for (const json& layer : run["layers"]) {
+      EXPECT_EQ(layer.at("heads"), 4);
+      EXPECT_EQ(layer.at("key_heads"), std::string(name) == "llama" ? 2 : 4);
+      EXPECT_EQ(layer.at("d"), 8);
+      EXPECT_LE(layer.at("check"), run["check"]);
+    }
+    EXPECT_EQ(run["layers"][0].at("tokens"), run.at("tokens").size());
+    EXPECT_EQ(run.at("capture").at("sequence"), 0);
     EXPECT_EQ(run.at("predictions").size(), 0U);
   }
   const json cross =
       answer("run --capture " + captures + "whisper.safetensors:encoder_attn --kernel hedgehog");
-  EXPECT_EQ(cross.at("capture")["layers"][1].at("keys"), 12);
-  EXPECT_EQ(cross["capture"]["layers"][1].at("name"), "decoder.layers.1.encoder_attn");
-  EXPECT_EQ(cross.at("layers")[0].at("kernel"), "hedgehog");
+  EXPECT_EQ(cross.at("layers")[1].at("tokens"), 5);
+  EXPECT_EQ(cross["layers"][1].at("keys"), 12);
+  EXPECT_EQ(cross["layers"][1].at("name"), "decoder.layers.1.encoder_attn");
+  EXPECT_EQ(cross["layers"][0].at("kernel"), "hedgehog");
 }
 
 TEST_F(CaptureCommand, RunWritesWhatACaptureHas) {
