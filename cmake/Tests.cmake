@@ -108,8 +108,9 @@ if(TARGET plain_tests)
   hydrascope_fused_loops(plain_tests ${_sanitized})
   target_link_options(plain_tests PRIVATE -fsanitize=address,undefined)
   add_test(NAME plain_tests COMMAND plain_tests)
-  set_tests_properties(plain_tests PROPERTIES
-    ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0")
+  # GCC 13 checks uses after return by default, in frames that it aligns too little for AVX-512 (GCC's bug 110027).
+  set_tests_properties(plain_tests PROPERTIES ENVIRONMENT
+    "ASAN_OPTIONS=detect_stack_use_after_return=0;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0")
 endif()
 
 # What crosses threads, under ThreadSanitizer: the worker with a runner that has no models, background jobs, a team of
