@@ -49,9 +49,10 @@ void print_perplexity(const PerplexityOutcome& outcome, const bool json) {
     fmt::print("{}\n", text_of_json(document, 2));
     return;
   }
+  const std::string spread =
+      outcome.windows == 1 ? " (one window)" : fmt::format(", ± {:.4f} over windows", outcome.standard_error);
   print_table({{"perplexity", fmt::format("{:.2f}", outcome.perplexity), ""},
-               {"loss", fmt::format("{:.4f}", outcome.nll),
-                fmt::format("nats a token, ± {:.4f} over windows", outcome.standard_error)},
+               {"loss", fmt::format("{:.4f}", outcome.nll), "nats a token" + spread},
                {"tokens", std::to_string(outcome.tokens), "scored"},
                {"windows", std::to_string(outcome.windows), outcome.schedule.summary()}},
               "lrl");

@@ -109,6 +109,16 @@ TEST_F(DecoderTraining, PerplexityRunsAsManyWindowsTogetherAsAreAskedFor) {
   expect_error(measured + " --limit 2", 2, "--limit");
 }
 
+TEST_F(DecoderTraining, ThePerplexityOfOneWindowHasNoSpread) {
+  const std::string measure =
+      "evaluate --perplexity " + model_ + "--window 32 --data " + at("text.txt") + " --tokens ";
+  const std::string one = hydrascope(measure + "20").output, two = hydrascope(measure + "64").output;
+  EXPECT_NE(one.find("nats a token (one window)"), std::string::npos) << one;
+  EXPECT_EQ(one.find("nan"), std::string::npos) << one;
+  EXPECT_NE(two.find(" over windows"), std::string::npos) << two;
+  EXPECT_TRUE(answer(measure + "20").at("standard_error").is_null());
+}
+
 TEST_F(DecoderTraining, AnswersAreLearntAndScored) {
   const std::string table =
       "--data " + at("answers.tsv") + " --answer-column 2 --template 'Name it:\\n{}\\n:' ";
