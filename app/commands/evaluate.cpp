@@ -1,4 +1,6 @@
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -206,7 +208,16 @@ void print_outcome_table(const EvaluateOutcome& outcome, const bool texts) {
   print_table(areas, "lrr");
 }
 
+// What is not there would be taken for texts, and the message would be about their default model.
+void require_data(const std::filesystem::path& data) {
+  std::error_code failed;
+  if (std::filesystem::exists(data, failed)) return;
+  if (!failed) failed = std::make_error_code(std::errc::no_such_file_or_directory);
+  throw Error(data.string(), failed.message(), "check the path and its permissions");
+}
+
 void run(EvaluateOptions& options) {
+  require_data(options.data);
   if (options.perplexity) return run_perplexity(options);
   if (options.rouge) return run_answers(options);
   const bool texts = !std::filesystem::is_directory(options.data);

@@ -213,6 +213,13 @@ TEST_F(EvaluateCommand, WhatIsWrongWithATable) {
   expect_error(model + at("labels.tsv") + " --boxes " + at("labels.tsv"), 2, "--boxes");
 }
 
+// Without --model: the default of texts has no classifier, which is not what is wrong.
+TEST_F(EvaluateCommand, DataThatAreNotThereAreNamedBeforeTheModel) {
+  for (const std::string measure : {"", "--perplexity ", "--rouge "})
+    expect_error("evaluate " + measure + "--data " + at("none"), 1,
+                 at("none") + ": No such file or directory");
+}
+
 TEST_F(EvaluateCommand, PicturesWithoutABoxCountForTheClassesAlone) {
   write_pictures();
   write("boxes.tsv",
