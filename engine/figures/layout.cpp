@@ -4,6 +4,10 @@
 #include <cmath>
 #include <type_traits>
 
+#include <fmt/format.h>
+
+#include "engine/base/error.h"
+
 namespace hydrascope {
 namespace {
 
@@ -70,12 +74,14 @@ struct Grid {
   std::size_t columns = 1, rows = 1;
   std::vector<double> left, right; // of each column
   double body_width = 0;
+  bool fits = true; // false: the bodies are as narrow as can be, and the columns still too wide together
 };
 
 // Surrounds depend a little on the body's width (labels shrink with their cells), so the width is found in
 // two rounds.
 Grid fit_columns(const Figure& figure, const Layout& layout, std::size_t columns, double available,
                  const BodyHeight& height_of) {
+  constexpr double least_width = 12;
   Grid grid;
   grid.columns = columns;
   grid.rows = (figure.panels.size() + columns - 1) / columns;
@@ -95,7 +101,9 @@ Grid fit_columns(const Figure& figure, const Layout& layout, std::size_t columns
     for (std::size_t column = 0; column < columns; ++column) {
       around += grid.left[column] + grid.right[column];
     }
-    width = std::max(12.0, (available - around) / static_cast<double>(columns));
+    width = (available - around) / static_cast<double>(columns);
+    grid.fits = width >= least_width;
+    width = std::max(least_width, width);
   }
   grid.body_width = width;
   return grid;
@@ -200,6 +208,14 @@ double height_within(const FigurePanel& panel, const Ink& ink, double width, dou
   return natural;
 }
 
+UsageError too_wide(std::size_t columns, double width_mm) {
+  return {"--width-mm",
+          columns == 1
+              ? fmt::format("a panel does not fit into {:g} mm", width_mm)
+              : fmt::format("{} panels do not fit beside each other into {:g} mm", columns, width_mm),
+          "choose a larger --width-mm, or name fewer --kernels or --columns"};
+}
+
 // `spare`: 0 on the first call, which sets it to the width that the limit of the panels' height leaves empty.
 Layout lay_out_at(const Figure& figure, const FigureStyle& style, double page_width, double& spare) {
   Layout layout;
@@ -220,6 +236,8 @@ Layout lay_out_at(const Figure& figure, const FigureStyle& style, double page_wi
   double bottom = y;
   if (!layout.panels.empty()) {
     const Grid grid = fit_columns(figure, layout, columns, inner - shared_bar_width(layout), height_of);
+    // A page that is cut to its panels' heights has room for their widths.
+    if (!grid.fits && spare <= 0) throw too_wide(columns, style.width_mm);
     const double fitting = std::min(1.0, height_limit(style, columns) / tallest_body(figure, layout, grid));
     spare = spare > 0 ? 0 : (1 - fitting) * grid.body_width * static_cast<double>(columns);
     bottom = place_rows(figure, layout, grid, y, height_of);

@@ -33,7 +33,7 @@ struct Layout {
 };
 
 // The page is as wide as the style says (narrower where a panel would become too tall for a page) and as high
-// as the panels need. Refers to the figure.
+// as the panels need. Refers to the figure. Throws UsageError if a row's panels are too wide for the page.
 Layout lay_out(const Figure& figure, const FigureStyle& style);
 // For the window: the panels without the figure's title, as large as possible within `room`. The page is
 // higher than `room` where the panels need more. Refers to the figure.

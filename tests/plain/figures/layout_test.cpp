@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/base/error.h"
+
 namespace hydrascope {
 namespace {
 
@@ -106,6 +108,22 @@ TEST(Layout, ASharedScaleHasOneBar) {
   draw_figure(shared_canvas, figure, lay_out(figure, {}));
   draw_figure(own_canvas, own, layout);
   EXPECT_EQ(own_canvas.images.size(), shared_canvas.images.size() + 2);
+}
+
+TEST(Layout, ARowTooWideForThePageIsRefused) {
+  Figure figure;
+  for (int kernel = 0; kernel < 17; ++kernel) figure.panels.emplace_back(panel_of(12, "softmax"));
+  try {
+    lay_out(figure, paper_style("single"));
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("17 panels do not fit beside each other into 85 mm"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(lay_out_within(figure, Ink{}, {240, 200}).panels.size(), 17u); // the window scrolls
+  figure.columns = 3;
+  EXPECT_NO_THROW(lay_out(figure, paper_style("single")));
 }
 
 TEST(HeatMap, AxesWithoutNamesHaveTheNumbersOfCells) {
