@@ -167,8 +167,10 @@ void place_shared_bar(Layout& layout, double bottom) {
 double tallest_body(const Figure& figure, const Layout& layout, const Grid& grid) {
   double tallest = 1;
   for (const auto& panel : figure.panels) {
-    if (!std::holds_alternative<TokensPanel>(panel) && !std::holds_alternative<BarsPanel>(panel) &&
-        !std::holds_alternative<TablePanel>(panel)) {
+    if (std::holds_alternative<LinesPanel>(panel)) { // a legend is no lower beside a narrower plot
+      tallest = std::max(tallest, plot_aspect * grid.body_width);
+    } else if (!std::holds_alternative<TokensPanel>(panel) && !std::holds_alternative<BarsPanel>(panel) &&
+               !std::holds_alternative<TablePanel>(panel)) {
       tallest = std::max(tallest, body_height(panel, layout.ink, grid.body_width));
     }
   }

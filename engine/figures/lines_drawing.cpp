@@ -62,6 +62,18 @@ double legend_width(const LinesPanel& panel, const Ink& ink) {
   return widest > 0 ? widest + 16 : 0;
 }
 
+// Of the axis' numbers and label below the body, beside which the legend goes on.
+double axis_room(const LinesPanel& panel, const Ink& ink) {
+  return line_gap + line_height(ink.tick()) + (panel.x_label.empty() ? 0 : 1.2 * line_height(ink.tick()));
+}
+
+// The height of a body beside which the legend finds room.
+double legend_body(const LinesPanel& panel, const Ink& ink) {
+  constexpr double rounding = 0.01;
+  const auto named = std::ranges::count_if(panel.lines, [](const auto& line) { return !line.name.empty(); });
+  return static_cast<double>(named) * line_height(ink.tick()) - axis_room(panel, ink) + rounding;
+}
+
 Scale axis_scale(const Range& range, bool logarithmic) {
   Scale scale;
   scale.low = range.low;
@@ -303,7 +315,7 @@ void draw_legend(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const 
   for (const auto& line : panel.lines) {
     if (!line.name.empty()) named.push_back(&line);
   }
-  const double room = body.height + line_gap + 2.2 * line_height(ink.tick());
+  const double room = body.height + axis_room(panel, ink);
   const auto most = static_cast<std::size_t>(std::max(3.0, std::floor(room / line_height(ink.tick()))));
   double y = body.y + ink.tick().size;
   for (std::size_t index = 0; index < named.size(); ++index) {
@@ -336,11 +348,12 @@ void draw_legend(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const 
 
 Surround surround(const LinesPanel& panel, const Ink& ink, const Placement&, const Extent&) {
   return {widest_y_tick(panel, ink) + line_gap + (panel.y_label.empty() ? 0 : 1.3 * line_height(ink.tick())),
-          std::max(legend_width(panel, ink), 8.0),
-          line_gap + line_height(ink.tick()) + (panel.x_label.empty() ? 0 : 1.2 * line_height(ink.tick()))};
+          std::max(legend_width(panel, ink), 8.0), axis_room(panel, ink)};
 }
 
-double body_height(const LinesPanel&, const Ink&, double width) { return width * 0.6; }
+double body_height(const LinesPanel& panel, const Ink& ink, double width) {
+  return std::max(plot_aspect * width, legend_body(panel, ink));
+}
 
 void draw(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placement&, const Box& body) {
   const Range across = range_of(panel, false), up = range_of(panel, true);

@@ -116,6 +116,9 @@ std::optional<Box> box_of(const BarsPanel& panel, const Ink& ink, const Box& bod
 std::optional<Box> box_of(const LinesPanel& panel, const Ink& ink, const Box& body, const PanelItem& item);
 std::optional<Box> box_of(const TablePanel& panel, const Ink& ink, const Box& body, const PanelItem& item);
 
+// The height of a plot's body on a page by its width; it is higher where the legend needs more.
+inline constexpr double plot_aspect = 0.6;
+
 // A plot's two axes in its body.
 struct PlotAxes {
   Box body;

@@ -1,5 +1,7 @@
 #include "engine/figures/layout.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
@@ -124,6 +126,26 @@ TEST(Layout, ARowTooWideForThePageIsRefused) {
   EXPECT_EQ(lay_out_within(figure, Ink{}, {240, 200}).panels.size(), 17u); // the window scrolls
   figure.columns = 3;
   EXPECT_NO_THROW(lay_out(figure, paper_style("single")));
+}
+
+TEST(Lines, APageNamesEveryLine) {
+  for (const std::size_t count : {3U, 17U, 40U}) {
+    LinesPanel plot;
+    for (std::size_t index = 0; index < count; ++index)
+      plot.lines.push_back(
+          {.name = "kernel " + std::to_string(index), .x = {0, 1}, .y = {0, 1}, .colour = {}});
+    Figure figure;
+    figure.panels = {plot, plot};
+    const Layout layout = lay_out(figure, {});
+    Recorder canvas;
+    draw_figure(canvas, figure, layout);
+    for (const LinesPanel::Line& line : plot.lines)
+      EXPECT_EQ(std::ranges::count(canvas.texts, line.name, &Recorder::Text::text), 2) << line.name;
+    for (const auto& text : canvas.texts) EXPECT_LE(text.y, layout.page.height) << text.text;
+    const Box& body = layout.panels.front().body;
+    EXPECT_GE(body.height, 0.6 * body.width - 1e-9);
+    if (count == 3) EXPECT_NEAR(body.height, 0.6 * body.width, 1e-9);
+  }
 }
 
 TEST(HeatMap, AxesWithoutNamesHaveTheNumbersOfCells) {
