@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "engine/figures/panel_drawing.h"
 
 namespace hydrascope {
@@ -62,9 +64,24 @@ double legend_width(const LinesPanel& panel, const Ink& ink) {
   return widest > 0 ? widest + 16 : 0;
 }
 
+// The label of the axis below, which says also what logarithmic axes have no place for: along the other one
+// there often is no room for it.
+std::string below_label(const LinesPanel& panel) {
+  int left_out = 0;
+  for (const auto& line : panel.lines) {
+    for (std::size_t point = 0; point < std::min(line.x.size(), line.y.size()); ++point) {
+      if ((panel.log_x && line.x[point] <= 0) || (panel.log_y && line.y[point] <= 0)) ++left_out;
+    }
+  }
+  if (left_out == 0) return panel.x_label;
+  return fmt::format("{}{}{} value{} ≤ 0 left out", panel.x_label, panel.x_label.empty() ? "" : "; ",
+                     left_out, left_out == 1 ? "" : "s");
+}
+
 // Of the axis' numbers and label below the body, beside which the legend goes on.
 double axis_room(const LinesPanel& panel, const Ink& ink) {
-  return line_gap + line_height(ink.tick()) + (panel.x_label.empty() ? 0 : 1.2 * line_height(ink.tick()));
+  return line_gap + line_height(ink.tick()) +
+         (below_label(panel).empty() ? 0 : 1.2 * line_height(ink.tick()));
 }
 
 // The height of a body beside which the legend finds room.
@@ -113,7 +130,7 @@ void draw_frame(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const B
       std::array<Point, 3>{{{body.x, body.y}, {body.x, body.bottom()}, {body.right(), body.bottom()}}},
       ink.rule, 0.6);
   const double below = body.bottom() + line_gap + line_height(ink.tick());
-  draw_aligned(canvas, panel.x_label, {body.x + body.width / 2, below + ascent(ink.tick())}, ink.tick(),
+  draw_aligned(canvas, below_label(panel), {body.x + body.width / 2, below + ascent(ink.tick())}, ink.tick(),
                Align::centre);
 }
 
@@ -176,6 +193,14 @@ std::vector<std::vector<Point>> cut(const std::vector<Point>& points, const Box&
     pieces.back().push_back(piece->back());
   }
   return pieces;
+}
+
+// Whether both numbers lie on their axes: on a logarithmic one 0 and what is negative do not.
+bool has_place(const PlotAxes& axes, double x, double y) {
+  const auto on = [](const Scale& scale, double value) {
+    return std::isfinite(value) && (!scale.logarithmic || value > 0);
+  };
+  return on(axes.across, x) && on(axes.up, y);
 }
 
 double ring_radius(const Ink& ink) { return 0.26 * ink.size; }
@@ -246,7 +271,7 @@ void draw_line(Canvas& canvas, const LinesPanel::Line& line, const Ink& ink, con
     points.clear();
   };
   for (std::size_t index = 0; index < std::min(line.x.size(), line.y.size()); ++index) {
-    if (!std::isfinite(line.x[index]) || !std::isfinite(line.y[index])) {
+    if (!has_place(axes, line.x[index], line.y[index])) {
       flush(); // a gap in the numbers is a gap in the line
       continue;
     }
@@ -276,8 +301,7 @@ void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, 
   for (const auto& line : panel.lines) {
     for (std::size_t index = 0; index < std::min({line.labels.size(), line.x.size(), line.y.size()});
          ++index) {
-      if (!std::isfinite(line.x[index]) || !std::isfinite(line.y[index]) || line.labels[index].empty())
-        continue;
+      if (!has_place(axes, line.x[index], line.y[index]) || line.labels[index].empty()) continue;
       const Point point = axes.at(line.x[index], line.y[index]);
       if (within(axes.body, point)) labels.push_back({point, &line.labels[index]});
     }
@@ -390,7 +414,7 @@ std::optional<PanelItem> item_at(const LinesPanel& panel, const Ink& ink, const 
   for (std::size_t index = 0; index < panel.lines.size(); ++index) {
     const LinesPanel::Line& line = panel.lines[index];
     for (std::size_t place = 0; place < std::min(line.x.size(), line.y.size()); ++place) {
-      if (!std::isfinite(line.x[place]) || !std::isfinite(line.y[place])) continue;
+      if (!has_place(axes, line.x[place], line.y[place])) continue;
       const Point at = axes.at(line.x[place], line.y[place]);
       const double distance = std::hypot(at.x - point.x, at.y - point.y);
       if (!within(body, at) || !(distance < best)) continue;
@@ -405,7 +429,9 @@ std::optional<Box> box_of(const LinesPanel& panel, const Ink& ink, const Box& bo
   if (item.index >= panel.lines.size()) return {};
   const LinesPanel::Line& line = panel.lines[item.index];
   if (item.within >= std::min(line.x.size(), line.y.size())) return {};
-  const Point at = plot_axes(panel, body).at(line.x[item.within], line.y[item.within]);
+  const PlotAxes axes = plot_axes(panel, body);
+  if (!has_place(axes, line.x[item.within], line.y[item.within])) return {};
+  const Point at = axes.at(line.x[item.within], line.y[item.within]);
   const double half = 0.3 * ink.size;
   return Box{at.x - half, at.y - half, 2 * half, 2 * half};
 }

@@ -1,4 +1,6 @@
 // What lies at a point of a figure, and figures that fill a room.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "engine/figures/canvas.h"
@@ -8,6 +10,23 @@ namespace hydrascope {
 namespace {
 
 Point middle(const Box& box) { return {box.x + box.width / 2, box.y + box.height / 2}; }
+
+// Notes the points of red lines, and all texts.
+class Strokes final : public Canvas {
+public:
+  std::vector<Point> points;
+  std::vector<std::string> texts;
+
+  void fill(const Box&, const Colour&, double) override {}
+  void outline(const Box&, const Colour&, double, double) override {}
+  void line(std::span<const Point> path, const Colour& colour, double) override {
+    if (colour.red == 1) points.insert(points.end(), path.begin(), path.end());
+  }
+  void polygon(std::span<const Point>, const Colour&) override {}
+  void circle(Point, double, const Colour&, double) override {}
+  void image(const Pixels&, const Box&, bool) override {}
+  void text(std::string_view text, Point, const TextStyle&, double) override { texts.emplace_back(text); }
+};
 
 Figure one_of_each() {
   HeatMapPanel map;
@@ -64,26 +83,29 @@ TEST(Pointer, APlotSaysWhichValueLiesThere) {
   EXPECT_NEAR(axes.value(at).y, 2, 1e-9);
 }
 
+TEST(Pointer, ALogarithmicAxisHasNoPlaceForZero) {
+  LinesPanel plot;
+  plot.log_y = true;
+  plot.lines.push_back({.name = "line", .x = {0, 1, 2, 3, 4}, .y = {1, 2, 0, -1, 8}, .colour = {1, 0, 0, 1}});
+  plot.lines.back().labels = {"a", "b", "c", "d", "e"};
+  Figure figure;
+  figure.panels = {plot};
+  const Layout layout = lay_out(figure, {});
+  Strokes canvas;
+  draw_figure(canvas, figure, layout);
+  const Box body = layout.panels[0].body;
+  const PlotAxes axes = plot_axes(plot, body);
+  for (const Point& point : canvas.points) // the line from 1 to 2, and a dot at 8
+    EXPECT_TRUE(point.x <= axes.at(1, 2).x + 1e-6 || point.x > axes.at(3, 1).x) << point.x;
+  EXPECT_FALSE(std::ranges::count(canvas.texts, "c"));
+  EXPECT_FALSE(std::ranges::count(canvas.texts, "d"));
+  EXPECT_TRUE(std::ranges::count(canvas.texts, "2 values ≤ 0 left out"));
+  EXPECT_TRUE(box_of(figure, layout, {0, {0, 1}}));
+  EXPECT_FALSE(box_of(figure, layout, {0, {0, 2}}));
+  EXPECT_FALSE(item_at(figure, layout, {axes.at(2, 1).x, body.bottom()}));
+}
+
 TEST(Pointer, LinesAreCutAtTheAxesThatAreShown) {
-  class Extremes final : public Canvas {
-  public:
-    double left = 1e9, right = -1e9;
-    int points = 0;
-    void fill(const Box&, const Colour&, double) override {}
-    void outline(const Box&, const Colour&, double, double) override {}
-    void line(std::span<const Point> path, const Colour& colour, double) override {
-      if (colour.red != 1) return;
-      for (const Point& point : path) {
-        left = std::min(left, point.x);
-        right = std::max(right, point.x);
-        ++points;
-      }
-    }
-    void polygon(std::span<const Point>, const Colour&) override {}
-    void circle(Point, double, const Colour&, double) override {}
-    void image(const Pixels&, const Box&, bool) override {}
-    void text(std::string_view, Point, const TextStyle&, double) override {}
-  };
   Figure figure;
   LinesPanel plot;
   plot.lines.push_back({.name = {}, .x = {0, 1, 2, 3}, .y = {0, 1, 2, 3}, .colour = {1, 0, 0, 1}});
@@ -92,12 +114,13 @@ TEST(Pointer, LinesAreCutAtTheAxesThatAreShown) {
   const Layout layout = lay_out(figure, {});
   Recording recording; // and what is recorded is drawn
   draw_figure(recording, figure, layout);
-  Extremes canvas;
+  Strokes canvas;
   recording.replay(canvas);
   const Box body = layout.panels[0].body;
-  EXPECT_NEAR(canvas.left, body.x, 1e-6);
-  EXPECT_NEAR(canvas.right, body.right(), 1e-6);
-  EXPECT_GE(canvas.points, 4);
+  const auto [left, right] = std::ranges::minmax(canvas.points, {}, &Point::x);
+  EXPECT_NEAR(left.x, body.x, 1e-6);
+  EXPECT_NEAR(right.x, body.right(), 1e-6);
+  EXPECT_GE(canvas.points.size(), 4u);
 }
 
 TEST(Room, PanelsFillItAndTakeMoreWhereTheyNeedIt) {
