@@ -80,10 +80,15 @@ std::vector<Tick> logarithmic_ticks(double low, double high, int most) {
       for (const double factor : {1.0, 2.0, 5.0}) {
         const double value = factor * std::pow(10.0, exponent);
         if (value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9)) {
-          add(value, fmt::format("{:g}", value));
+          add(value, significant_text(value, 6));
         }
       }
     }
+    if (result.size() >= 2) return result;
+    result = linear_ticks(low, high, most); // the range lies between two of them
+    for (Tick& mark : result)
+      mark.position =
+          std::clamp(std::log1p(mark.position * (high / low - 1)) / std::log(high / low), 0.0, 1.0);
     return result;
   }
   const double stride = std::max(1.0, std::ceil((last - first + 1) / most));

@@ -16,8 +16,8 @@ struct Tick {
   double position = 0; // 0…1
   std::string text;
 };
-// At most `most` round numbers within low…high (1-2-5 steps), or powers of ten if logarithmic; `low` alone if
-// the two are equal up to rounding.
+// At most `most` round numbers within low…high (1-2-5 steps), or powers of ten if logarithmic, in a narrow
+// range also those between them; `low` alone if the two are equal up to rounding.
 std::vector<Tick> ticks(double low, double high, bool logarithmic, int most = 6);
 
 // A number for people: `digits` significant digits, a true minus sign, no trailing zeros; "3.2·10⁻⁵" below

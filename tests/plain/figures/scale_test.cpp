@@ -77,6 +77,16 @@ TEST(Ticks, NumbersSayWhatTheirPositionIs) {
 TEST(Ticks, LogarithmicOnesArePowersOfTen) {
   EXPECT_EQ(texts(ticks(1e-5, 0.45, true, 6)), "10⁻⁵ 10⁻⁴ 0.001 0.01 0.1");
   EXPECT_EQ(texts(ticks(1, 6, true, 6)), "1 2 5");
+  EXPECT_EQ(texts(ticks(1.5e6, 6e6, true, 6)), "2·10⁶ 5·10⁶");
+}
+
+TEST(Ticks, OfANarrowLogarithmicRangeLieBetweenItsRoundNumbers) {
+  for (const auto& [low, high] : {std::pair{0.62, 0.93}, {1.2, 1.8}, {1.5, 4.0}, {2100.0, 4900.0}}) {
+    const auto marks = ticks(low, high, true, 6);
+    EXPECT_GE(marks.size(), 2u) << low;
+    for (const auto& mark : marks)
+      EXPECT_NEAR(mark.position, std::log(std::stod(mark.text) / low) / std::log(high / low), 1e-9);
+  }
 }
 
 TEST(NumberText, IsForPeople) {
