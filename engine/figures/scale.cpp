@@ -46,15 +46,24 @@ std::vector<Tick> linear_ticks(double low, double high, int most) {
     }
   }
   int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
-  if (std::abs(step / power - 2.5) < 1e-6 && step < 10) {
+  const bool quarters = std::abs(step / power - 2.5) < 1e-6;
+  if (quarters && step < 10) {
     ++decimals; // a step of 0.25 needs one digit more than its power of ten
   }
+  // The digits that tell numbers apart that are a step apart, of which doubles have 15.
+  const double last_digit = std::floor(std::log10(step) + 1e-9) - (quarters ? 1 : 0);
+  const auto digits_of = [&](double value) {
+    return value == 0 ? 1
+                      : std::clamp(static_cast<int>(std::floor(std::log10(std::abs(value))) - last_digit) + 1,
+                                   3, 15);
+  };
   const double slack = step * 1e-6;
   // NOLINTNEXTLINE(bugprone-float-loop-counter): whole numbers, exact
   for (double index = std::ceil((low - slack) / step); index * step <= high + slack; ++index) {
     const double value = index * step;
-    const std::string text = decimals > 5 || std::abs(value) >= 1e6 ? significant_text(value, 3)
-                                                                    : fmt::format("{:.{}f}", value, decimals);
+    const std::string text = decimals > 5 || std::abs(value) >= 1e6
+                                 ? significant_text(value, digits_of(value))
+                                 : fmt::format("{:.{}f}", value, decimals);
     result.push_back({std::clamp((value - low) / (high - low), 0.0, 1.0), with_true_minus(text)});
   }
   return result;

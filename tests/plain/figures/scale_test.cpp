@@ -61,6 +61,22 @@ TEST(Ticks, AreAsManyAsThereIsRoomFor) {
   EXPECT_EQ(ticks(0, 11, false, 12).size(), 12U);
 }
 
+TEST(Ticks, HaveTheDigitsThatTellThemApart) {
+  EXPECT_EQ(texts(ticks(1000000, 1000008, false, 6)),
+            "1·10⁶ 1.000002·10⁶ 1.000004·10⁶ 1.000006·10⁶ 1.000008·10⁶");
+  EXPECT_EQ(texts(ticks(0, 2e6, false, 6)), "0 500000 1·10⁶ 1.5·10⁶ 2·10⁶");
+  for (const auto& [low, high] : {std::pair{0.1234561, 0.1234569},
+                                  {1e9, 1e9 + 3},
+                                  {-1e6 - 10, -1e6},
+                                  {2e-7, 2.001e-7},
+                                  {3.0, 3.00001}}) {
+    const auto marks = ticks(low, high, false, 6);
+    ASSERT_GE(marks.size(), 2u);
+    for (std::size_t index = 1; index < marks.size(); ++index)
+      EXPECT_NE(marks[index].text, marks[index - 1].text) << low;
+  }
+}
+
 TEST(Ticks, OfARangeWithinRoundingAreOneValue) {
   EXPECT_EQ(texts(ticks(1, std::nextafter(1.0, 2.0), false, 6)), "1");
   EXPECT_EQ(texts(ticks(-std::nextafter(1e9, 2e9), -1e9, false, 6)), "−1·10⁹");
