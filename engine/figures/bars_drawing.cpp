@@ -98,7 +98,7 @@ void draw(Canvas& canvas, const BarsPanel& panel, const Ink& ink, const Placemen
   const auto across = [&, first = low, last = high](double value) {
     return body.x + (value - first) / (last - first) * body.width;
   };
-  for (const auto& mark : ticks(low, high, false, 5)) {
+  for (const auto& mark : ticks_across(low, high, false, 5, body.width, ink)) {
     const double x = body.x + mark.position * body.width;
     canvas.line(std::array<Point, 2>{{{x, body.y}, {x, body.bottom()}}}, ink.grid, 0.4);
     draw_aligned(canvas, mark.text, {x, body.bottom() + bar_gap + ascent(ink.tick())}, ink.tick(),

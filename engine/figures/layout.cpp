@@ -182,15 +182,15 @@ std::size_t columns_of(const Figure& figure) {
                             : std::max<std::size_t>(1, figure.panels.size());
 }
 
-// Which panels share a scale or the names of their rows.
-void prepare_panels(Layout& layout, const Figure& figure, std::size_t columns) {
+// Which panels share a scale or the names of their rows. `legend`: as a placement's.
+void prepare_panels(Layout& layout, const Figure& figure, std::size_t columns, double legend = 0) {
   layout.shared_bar = shared_scale(figure);
   layout.shared_horizontal = any_tokens(figure);
   for (std::size_t index = 0; index < figure.panels.size(); ++index) {
     PlacedPanel placed;
     placed.index = index;
     placed.placement = {layout.shared_bar == nullptr && !repeats_scale(figure, index, columns),
-                        !repeats_rows(figure, index, columns)};
+                        !repeats_rows(figure, index, columns), legend};
     layout.panels.push_back(std::move(placed));
   }
 }
@@ -210,6 +210,39 @@ double height_within(const FigurePanel& panel, const Ink& ink, double width, dou
   return natural;
 }
 
+struct PageColumns {
+  std::size_t count = 1;
+  double legend = 0; // as a placement's
+};
+
+// The columns that the figure asks for, or fewer where its plots would be too narrow to read; in one column
+// their legends are narrower instead.
+PageColumns page_columns(const Figure& figure, const FigureStyle& style) {
+  constexpr double least_sizes = 12, legend_share = 0.45;
+  const std::size_t asked = columns_of(figure), panels = figure.panels.size();
+  if (std::ranges::none_of(figure.panels, [](const FigurePanel& panel) {
+        return std::holds_alternative<LinesPanel>(panel) || std::holds_alternative<BarsPanel>(panel);
+      }))
+    return {asked};
+  const double inner = style.width_mm / 25.4 * 72 - 2 * Layout{}.margin;
+  const auto readable = [&](std::size_t columns) {
+    Layout layout;
+    layout.ink = page_ink(style);
+    prepare_panels(layout, figure, columns);
+    const auto height_of = [&](const PlacedPanel& placed, double width) {
+      return body_height(figure.panels[placed.index], layout.ink, width);
+    };
+    const Grid grid = fit_columns(figure, layout, columns, inner - shared_bar_width(layout), height_of);
+    return grid.body_width >= least_sizes * layout.ink.size;
+  };
+  if (readable(asked)) return {asked};
+  for (std::size_t rows = (panels + asked - 1) / asked + 1; rows < panels; ++rows) {
+    const std::size_t columns = (panels + rows - 1) / rows;
+    if (readable(columns)) return {columns};
+  }
+  return {1, readable(1) ? 0 : legend_share * inner};
+}
+
 UsageError too_wide(std::size_t columns, double width_mm) {
   return {"--width-mm",
           columns == 1
@@ -219,15 +252,16 @@ UsageError too_wide(std::size_t columns, double width_mm) {
 }
 
 // `spare`: 0 on the first call, which sets it to the width that the limit of the panels' height leaves empty.
-Layout lay_out_at(const Figure& figure, const FigureStyle& style, double page_width, double& spare) {
+Layout lay_out_at(const Figure& figure, const FigureStyle& style, const PageColumns& page, double page_width,
+                  double& spare) {
   Layout layout;
   layout.ink = page_ink(style);
   layout.page.width = page_width;
   const double inner = layout.page.width - 2 * layout.margin;
   layout.title_lines = wrap_text(figure.title, layout.ink.title(), inner);
   layout.subtitle_lines = wrap_text(figure.subtitle, layout.ink.note(), inner);
-  const std::size_t columns = columns_of(figure);
-  prepare_panels(layout, figure, columns);
+  const std::size_t columns = page.count;
+  prepare_panels(layout, figure, columns, page.legend);
   const auto height_of = [&](const PlacedPanel& placed, double width) {
     return body_height(figure.panels[placed.index], layout.ink, width);
   };
@@ -300,10 +334,11 @@ void draw_panel(Canvas& canvas, const FigurePanel& panel, const Ink& ink, const 
 
 Layout lay_out(const Figure& figure, const FigureStyle& style) {
   const double width = style.width_mm / 25.4 * 72;
+  const PageColumns columns = page_columns(figure, style);
   double spare = 0;
-  Layout layout = lay_out_at(figure, style, width, spare);
+  Layout layout = lay_out_at(figure, style, columns, width, spare);
   // Where the panels' heights keep them from filling the width, the page is cut to them.
-  return spare > 1 ? lay_out_at(figure, style, width - spare, spare) : layout;
+  return spare > 1 ? lay_out_at(figure, style, columns, width - spare, spare) : layout;
 }
 
 Layout lay_out_within(const Figure& figure, const Ink& ink, const PageSize& room) {

@@ -56,12 +56,19 @@ Range range_of(const LinesPanel& panel, bool vertical) {
   return range;
 }
 
-double legend_width(const LinesPanel& panel, const Ink& ink) {
+constexpr double legend_mark = 16; // the room of a line's mark before its name
+
+// The line's name, shortened where the legend has not enough room.
+std::string legend_name(const LinesPanel::Line& line, const Ink& ink, const Placement& placement) {
+  return placement.legend > 0 ? shortened_text(line.name, ink.tick(), placement.legend - legend_mark)
+                              : line.name;
+}
+
+double legend_width(const LinesPanel& panel, const Ink& ink, const Placement& placement) {
   double widest = 0;
-  for (const auto& line : panel.lines) {
-    widest = std::max(widest, text_width(line.name, ink.tick()));
-  }
-  return widest > 0 ? widest + 16 : 0;
+  for (const auto& line : panel.lines)
+    widest = std::max(widest, text_width(legend_name(line, ink, placement), ink.tick()));
+  return widest > 0 ? widest + legend_mark : 0;
 }
 
 // The label of the axis below, which says also what logarithmic axes have no place for: along the other one
@@ -100,27 +107,27 @@ Scale axis_scale(const Range& range, bool logarithmic) {
 }
 
 // Whole-number ticks where all x are whole numbers (layers, steps).
-std::vector<Tick> across_ticks(const LinesPanel& panel, const Range& across) {
+std::vector<Tick> across_ticks(const LinesPanel& panel, const Ink& ink, const Range& across, double width) {
   const bool counted = !panel.log_x && std::ranges::all_of(panel.lines, [](const LinesPanel::Line& line) {
     return std::ranges::all_of(line.x, [](double x) { return !std::isfinite(x) || x == std::floor(x); });
   });
   for (int most = 7; counted && most > 2; --most) {
     auto marks = ticks(across.low, across.high, false, most);
     const auto whole = [](const Tick& mark) { return mark.text.find('.') == std::string::npos; };
-    if (std::ranges::all_of(marks, whole)) return marks;
+    if (std::ranges::all_of(marks, whole) && fit_across(marks, width, ink)) return marks;
   }
-  return ticks(across.low, across.high, panel.log_x, 6);
+  return ticks_across(across.low, across.high, panel.log_x, 6, width, ink);
 }
 
 void draw_frame(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Box& body, const Range& across,
                 const Range& up) {
-  for (const auto& mark : across_ticks(panel, across)) {
+  for (const auto& mark : across_ticks(panel, ink, across, body.width)) {
     const double x = body.x + mark.position * body.width;
     canvas.line(std::array<Point, 2>{{{x, body.y}, {x, body.bottom()}}}, ink.grid, 0.4);
     draw_aligned(canvas, mark.text, {x, body.bottom() + line_gap + ascent(ink.tick())}, ink.tick(),
                  Align::centre);
   }
-  for (const auto& mark : ticks(up.low, up.high, panel.log_y, 6)) {
+  for (const auto& mark : ticks_up(up.low, up.high, panel.log_y, 6, body.height, ink)) {
     const double y = body.bottom() - mark.position * body.height;
     canvas.line(std::array<Point, 2>{{{body.x, y}, {body.right(), y}}}, ink.grid, 0.4);
     draw_aligned(canvas, mark.text, {body.x - line_gap, y + 0.36 * ink.tick().size}, ink.tick(),
@@ -134,10 +141,10 @@ void draw_frame(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const B
                Align::centre);
 }
 
-double widest_y_tick(const LinesPanel& panel, const Ink& ink) {
+double widest_y_tick(const LinesPanel& panel, const Ink& ink, double height) {
   const Range up = range_of(panel, true);
   double widest = 0;
-  for (const auto& mark : ticks(up.low, up.high, panel.log_y, 6)) {
+  for (const auto& mark : ticks_up(up.low, up.high, panel.log_y, 6, height, ink)) {
     widest = std::max(widest, text_width(mark.text, ink.tick()));
   }
   return widest;
@@ -333,7 +340,8 @@ void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, 
   }
 }
 
-void draw_legend(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Box& body) {
+void draw_legend(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placement& placement,
+                 const Box& body) {
   // If there is no room for all lines: the first ones and the last, which often is of another kind.
   std::vector<const LinesPanel::Line*> named;
   for (const auto& line : panel.lines) {
@@ -363,31 +371,33 @@ void draw_legend(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const 
       if (line.style == LinesPanel::Style::marked)
         draw_mark(canvas, {x + 4, middle}, ink, colour, line.style);
     }
-    canvas.text(line.name, {x + 11, y}, ink.tick());
+    canvas.text(legend_name(line, ink, placement), {x + 11, y}, ink.tick());
     y += line_height(ink.tick());
   }
 }
 
 } // namespace
 
-Surround surround(const LinesPanel& panel, const Ink& ink, const Placement&, const Extent&) {
-  return {widest_y_tick(panel, ink) + line_gap + (panel.y_label.empty() ? 0 : 1.3 * line_height(ink.tick())),
-          std::max(legend_width(panel, ink), 8.0), axis_room(panel, ink)};
+Surround surround(const LinesPanel& panel, const Ink& ink, const Placement& placement, const Extent& body) {
+  return {widest_y_tick(panel, ink, body.height) + line_gap +
+              (panel.y_label.empty() ? 0 : 1.3 * line_height(ink.tick())),
+          std::max(legend_width(panel, ink, placement), 8.0), axis_room(panel, ink)};
 }
 
 double body_height(const LinesPanel& panel, const Ink& ink, double width) {
   return std::max(plot_aspect * width, legend_body(panel, ink));
 }
 
-void draw(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placement&, const Box& body) {
+void draw(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placement& placement,
+          const Box& body) {
   const Range across = range_of(panel, false), up = range_of(panel, true);
   draw_frame(canvas, panel, ink, body, across, up);
   const PlotAxes axes = plot_axes(panel, body);
   for (const auto& line : panel.lines) draw_line(canvas, line, ink, axes);
   draw_point_labels(canvas, panel, ink, axes);
-  draw_legend(canvas, panel, ink, body);
+  draw_legend(canvas, panel, ink, placement, body);
   if (!panel.y_label.empty()) {
-    const double x = body.x - line_gap - widest_y_tick(panel, ink) - 0.45 * ink.tick().size;
+    const double x = body.x - line_gap - widest_y_tick(panel, ink, body.height) - 0.45 * ink.tick().size;
     draw_beside(canvas, panel.y_label, x, body, ink.tick());
   }
 }

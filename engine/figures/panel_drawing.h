@@ -55,6 +55,7 @@ struct Surround {
 struct Placement {
   bool own_bar = true;    // draws its own colour bar
   bool names_rows = true; // draws row labels (false: the panel to its left has the same)
+  double legend = 0;      // the most width of a plot's legend, whose names are shortened to it; 0: any
 };
 
 // A part of a panel that shows one number.
@@ -134,6 +135,13 @@ void draw_aligned(Canvas& canvas, std::string_view text, Point baseline, const T
 // Draws lines from `top` downwards; returns their height.
 double draw_lines(Canvas& canvas, const std::vector<std::string>& lines, Point top, const TextStyle& style,
                   Align align = Align::left);
+
+// At most `most` ticks along a body's lower or left edge: as many as leave room between their texts.
+std::vector<Tick> ticks_across(double low, double high, bool logarithmic, int most, double width,
+                               const Ink& ink);
+std::vector<Tick> ticks_up(double low, double high, bool logarithmic, int most, double height,
+                           const Ink& ink);
+bool fit_across(const std::vector<Tick>& marks, double width, const Ink& ink);
 
 // A note in small print below a body: its height including the gap above it, 0 without a note; and drawing
 // it, which returns the height of its lines.

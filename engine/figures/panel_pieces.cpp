@@ -102,7 +102,45 @@ void set_pixel(std::uint8_t* target, const Scale& scale, const MapPaint& paint, 
   target[3] = static_cast<std::uint8_t>(std::lround(share * static_cast<double>(paint.opacity) * 255));
 }
 
+// Whether texts at their ticks' places leave room between them; `extent_of`: of a text along the axis.
+template <typename ExtentOf>
+bool fit_along(const std::vector<Tick>& marks, double length, const ExtentOf& extent_of) {
+  for (std::size_t index = 1; index < marks.size(); ++index) {
+    const double apart = (marks[index].position - marks[index - 1].position) * length;
+    if (apart < (extent_of(marks[index - 1]) + extent_of(marks[index])) / 2) return false;
+  }
+  return true;
+}
+
+template <typename Fit>
+std::vector<Tick> fitting_ticks(double low, double high, bool logarithmic, int most, const Fit& fit) {
+  std::vector<Tick> marks;
+  for (; most >= 2; --most) {
+    marks = ticks(low, high, logarithmic, most);
+    if (fit(marks)) return marks;
+  }
+  return {marks.front(), marks.back()};
+}
+
 } // namespace
+
+bool fit_across(const std::vector<Tick>& marks, double width, const Ink& ink) {
+  const double gap = 0.3 * ink.tick().size;
+  return fit_along(marks, width, [&](const Tick& mark) { return text_width(mark.text, ink.tick()) + gap; });
+}
+
+std::vector<Tick> ticks_across(double low, double high, bool logarithmic, int most, double width,
+                               const Ink& ink) {
+  return fitting_ticks(low, high, logarithmic, most,
+                       [&](const std::vector<Tick>& marks) { return fit_across(marks, width, ink); });
+}
+
+std::vector<Tick> ticks_up(double low, double high, bool logarithmic, int most, double height,
+                           const Ink& ink) {
+  return fitting_ticks(low, high, logarithmic, most, [&](const std::vector<Tick>& marks) {
+    return fit_along(marks, height, [&](const Tick&) { return ink.tick().size; });
+  });
+}
 
 void draw_aligned(Canvas& canvas, std::string_view text, Point baseline, const TextStyle& style,
                   Align align) {

@@ -285,6 +285,24 @@ double ascent(const TextStyle& style) { return 0.78 * style.size; }
 
 double line_height(const TextStyle& style) { return 1.28 * style.size; }
 
+std::string shortened_text(std::string_view text, const TextStyle& style, double width) {
+  if (text_width(text, style) <= width) return std::string(text);
+  std::vector<std::string_view> characters;
+  for (std::size_t position = 0; position < text.size(); position += characters.back().size())
+    characters.push_back(text.substr(position, character_length(text, position)));
+  std::string shorter = "…";
+  for (std::size_t kept = 1; kept < characters.size(); ++kept) {
+    std::string longer;
+    for (std::size_t index = 0; index < (kept + 1) / 2; ++index) longer += characters[index];
+    longer += "…";
+    for (std::size_t index = characters.size() - kept / 2; index < characters.size(); ++index)
+      longer += characters[index];
+    if (text_width(longer, style) > width) break;
+    shorter = longer;
+  }
+  return shorter;
+}
+
 std::vector<std::string> wrap_text(std::string_view text, const TextStyle& style, double width) {
   std::vector<std::string> lines;
   while (!text.empty()) {

@@ -21,6 +21,10 @@ double line_height(const TextStyle& style); // from baseline to baseline
 // the word is wider than `width`.
 std::vector<std::string> wrap_text(std::string_view text, const TextStyle& style, double width);
 
+// The text with "…" in the place of its middle where it is wider than `width`: names that differ at either
+// end still do.
+std::string shortened_text(std::string_view text, const TextStyle& style, double width);
+
 // The text as UTF-8, as a file's name may not be: cairo takes nothing else, nor does XML. Each stray byte and
 // control character becomes a middle dot, a tab a space.
 std::string valid_utf8(std::string_view text);

@@ -1,6 +1,7 @@
 #include "engine/figures/layout.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <gtest/gtest.h>
 
@@ -128,6 +129,42 @@ TEST(Layout, ARowTooWideForThePageIsRefused) {
   EXPECT_NO_THROW(lay_out(figure, paper_style("single")));
 }
 
+LinesPanel plot_named(const std::string& name) {
+  LinesPanel plot;
+  plot.title = "Time of a token";
+  plot.x_label = "tokens before";
+  plot.y_label = "ms, whisker: slowest round";
+  plot.log_x = true;
+  for (const char* const kernel : {"softmax", "hedgehog", "hydra-cosine"})
+    plot.lines.push_back({.name = kernel + name, .x = {128, 512, 2048}, .y = {1, 1100, 4250}, .colour = {}});
+  return plot;
+}
+
+TEST(Lines, APageHasAsManyColumnsAsLeaveRoomForThePlots) {
+  const Figure two{.title = {}, .subtitle = {}, .panels = {plot_named(""), plot_named("")}, .provenance = {}};
+  const Layout wide = lay_out(two, paper_style("double"));
+  EXPECT_EQ(wide.panels[0].body.y, wide.panels[1].body.y);
+  for (const char* const name : {"", ", in all layers but the first and the last, untrained"}) {
+    Figure figure;
+    for (int index = 0; index < 4; ++index) figure.panels.emplace_back(plot_named(name));
+    const FigureStyle style = paper_style("single");
+    const Layout layout = lay_out(figure, style);
+    Recorder canvas;
+    draw_figure(canvas, figure, layout);
+    for (const PlacedPanel& placed : layout.panels)
+      EXPECT_GE(placed.body.width, 12 * style.font_points) << name;
+    for (const auto& text : canvas.texts) {
+      if (text.angle != 0) continue;
+      EXPECT_LE(text.x + text.width, layout.page.width + 0.01) << text.text;
+      for (const auto& other : canvas.texts) {
+        if (&other == &text || other.angle != 0 || std::abs(other.y - text.y) > 0.7 * text.size) continue;
+        EXPECT_TRUE(text.x + text.width <= other.x || other.x + other.width <= text.x)
+            << text.text << " and " << other.text;
+      }
+    }
+  }
+}
+
 TEST(Lines, APageNamesEveryLine) {
   for (const std::size_t count : {3U, 17U, 40U}) {
     LinesPanel plot;
@@ -179,6 +216,16 @@ TEST(HeatMap, AxesWithoutNamesHaveTheNumbersOfCells) {
       EXPECT_GE(down, 2);
     }
   }
+}
+
+TEST(ShortenedText, KeepsBothEnds) {
+  const TextStyle style;
+  EXPECT_EQ(shortened_text("hydra-cosine", style, 500), "hydra-cosine");
+  const std::string shorter = shortened_text("softmax, ‖v‖ in two layers", style, 60);
+  EXPECT_LE(text_width(shorter, style), 60);
+  EXPECT_TRUE(shorter.starts_with("soft") && shorter.ends_with("yers")) << shorter;
+  EXPECT_NE(shorter.find("…"), std::string::npos);
+  EXPECT_EQ(shortened_text("hydra-cosine", style, 0), "…");
 }
 
 TEST(WrapText, BreaksAtSpacesAndKeepsEveryLetter) {

@@ -62,8 +62,7 @@ TEST(Ticks, AreAsManyAsThereIsRoomFor) {
 }
 
 TEST(Ticks, HaveTheDigitsThatTellThemApart) {
-  EXPECT_EQ(texts(ticks(1000000, 1000008, false, 6)),
-            "1·10⁶ 1.000002·10⁶ 1.000004·10⁶ 1.000006·10⁶ 1.000008·10⁶");
+  EXPECT_EQ(texts(ticks(1000000, 1000008, false, 6)), "1000000 1000002 1000004 1000006 1000008");
   EXPECT_EQ(texts(ticks(0, 2e6, false, 6)), "0 500000 1·10⁶ 1.5·10⁶ 2·10⁶");
   for (const auto& [low, high] : {std::pair{0.1234561, 0.1234569},
                                   {1e9, 1e9 + 3},
