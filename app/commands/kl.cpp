@@ -12,6 +12,7 @@
 #include "app/document/training_form.h"
 #include "engine/base/error.h"
 #include "engine/base/json_text.h"
+#include "engine/base/paths.h"
 #include "engine/training/distributed/process_group.h"
 
 namespace hydrascope::app {
@@ -70,6 +71,12 @@ TeacherForcedOutcome measure_with_progress(const TeacherForcedRequest& request, 
   }
   print_notes(outcome.notes);
   return outcome;
+}
+
+std::vector<std::string> data_names(const TeacherForcedOutcome& outcome) {
+  std::vector<std::filesystem::path> paths;
+  for (const KernelMeasure& measure : outcome.measures) paths.push_back(measure.data);
+  return telling_names(paths);
 }
 
 namespace {
@@ -138,13 +145,15 @@ ordered_json measure_json(const KernelMeasure& measure, const TeacherForcedOutco
 void print_measures(const TeacherForcedOutcome& outcome) {
   std::vector<std::vector<std::string>> rows{{"kernel", "data", "length", "items", "KL", "± error", "clamped",
                                               "entropy", "ρ", "‖out‖ ratio", "cosine", "error"}};
-  for (const KernelMeasure& measure : outcome.measures) {
+  const std::vector<std::string> names = data_names(outcome);
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    const KernelMeasure& measure = outcome.measures[index];
     const KernelMeans& mean = measure.mean;
-    rows.push_back({measure.kernel.label() + (measure.untrained ? " (untrained)" : ""),
-                    measure.data.filename().string(), measure.length ? std::to_string(*measure.length) : "—",
-                    std::to_string(measure.items), decimal(mean.kl), decimal(measure.kl_error),
-                    decimal(mean.clamped_share), decimal(mean.entropy), decimal(mean.spearman),
-                    decimal(mean.ratio), decimal(mean.cosine), decimal(mean.relative_error)});
+    rows.push_back({measure.kernel.label() + (measure.untrained ? " (untrained)" : ""), names[index],
+                    measure.length ? std::to_string(*measure.length) : "—", std::to_string(measure.items),
+                    decimal(mean.kl), decimal(measure.kl_error), decimal(mean.clamped_share),
+                    decimal(mean.entropy), decimal(mean.spearman), decimal(mean.ratio), decimal(mean.cosine),
+                    decimal(mean.relative_error)});
   }
   print_table(rows, "llrrrrrrrrrr");
 }

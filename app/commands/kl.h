@@ -28,4 +28,7 @@ TeacherForcedRequest measure_request(const CommonOptions& common, const DataOpti
 // Measures with a progress bar on standard error, and prints the notes there.
 TeacherForcedOutcome measure_with_progress(const TeacherForcedRequest& request, const std::string& label);
 
+// Of each measure, the name of its data, which tells it from the other data's.
+std::vector<std::string> data_names(const TeacherForcedOutcome& outcome);
+
 } // namespace hydrascope::app

@@ -124,6 +124,36 @@ std::string last_name(const fs::path& path) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
+std::vector<std::string> telling_names(const std::span<const fs::path> paths) {
+  std::vector<std::vector<fs::path>> parts;
+  for (const fs::path& path : paths) {
+    const fs::path plain = path.lexically_normal();
+    parts.emplace_back(plain.begin(), plain.end());
+    if (parts.back().size() > 1 && parts.back().back().empty()) parts.back().pop_back(); // a slash at the end
+  }
+  std::vector<std::size_t> shown(parts.size(), 1);
+  std::vector<std::string> names(parts.size());
+  for (bool longer = true; longer;) {
+    for (std::size_t index = 0; index < parts.size(); ++index) {
+      fs::path name;
+      for (std::size_t part = parts[index].size() - std::min(shown[index], parts[index].size());
+           part < parts[index].size(); ++part)
+        name /= parts[index][part];
+      names[index] = name.string();
+    }
+    longer = false;
+    for (std::size_t index = 0; index < parts.size(); ++index) {
+      bool taken = false;
+      for (std::size_t other = 0; other < parts.size(); ++other)
+        taken = taken || (names[other] == names[index] && parts[other] != parts[index]);
+      if (!taken || shown[index] >= parts[index].size()) continue;
+      ++shown[index];
+      longer = true;
+    }
+  }
+  return names;
+}
+
 std::string file_stamp(const fs::path& file) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) return {};

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hydrascope {
 
@@ -23,6 +24,10 @@ std::filesystem::path config_folder(); // $XDG_CONFIG_HOME/hydrascope or ~/.conf
 
 // The last component of a path, also of one that ends with a slash: "photographs" of /home/ada/photographs/.
 std::string last_name(const std::filesystem::path& path);
+
+// The last component of each path, with as many of the folders above it as tell it from the others:
+// "mrpc/dev.tsv" and "qqp/dev.tsv". Equal paths have equal names.
+std::vector<std::string> telling_names(std::span<const std::filesystem::path> paths);
 
 // Whether this names a file that lies beside the one that names it: a path to another folder is malicious.
 bool is_file_name(std::string_view name);

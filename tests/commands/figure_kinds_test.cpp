@@ -513,6 +513,25 @@ TEST_F(FigureNumbers, TableIsThatOfKl) {
   EXPECT_TRUE(table["values"][2][0].is_null()) << "signed weights have no KL";
 }
 
+TEST_F(FigureNumbers, DataOfOneFileNameAreToldApart) {
+  for (const char* const folder : {"a", "b"}) {
+    std::filesystem::create_directory(folder_ / folder);
+    std::ofstream(folder_ / folder / "dev.txt") << "a hedgehog\n" << (*folder == 'b' ? "a porcupine\n" : "");
+    std::ofstream(folder_ / folder / "loss.csv") << "step,loss\n1,2.5\n";
+  }
+  const auto both = [&](const std::string& name) { return at("a/" + name) + "," + at("b/" + name); };
+  const auto panels = drawn("table --kernels elu --data " + both("dev.txt"))["panels"];
+  ASSERT_EQ(panels.size(), 2U);
+  EXPECT_THAT(panels[0]["title"].get<std::string>(), testing::StartsWith("a/dev.txt: 1 items"));
+  EXPECT_THAT(panels[1]["title"].get<std::string>(), testing::StartsWith("b/dev.txt: 2 items"));
+  EXPECT_EQ(panels[0]["rows"].size(), 1U);
+  EXPECT_THAT(hydrascope("kl --kernels elu --data " + both("dev.txt")).output,
+              testing::HasSubstr("b/dev.txt"));
+  const auto lines = drawn("loss --data " + both("loss.csv"))["panels"][0]["lines"];
+  EXPECT_EQ(lines[0]["name"], "a/loss");
+  EXPECT_EQ(lines[1]["name"], "b/loss");
+}
+
 TEST_F(FigureNumbers, TablesAreThoseOfRun) {
   const std::string what = sentence + "--kernel elu ";
   for (const std::string kind : {"entropy", "kl"}) {

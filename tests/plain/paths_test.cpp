@@ -60,6 +60,19 @@ TEST(Paths, UserFoldersFollowTheBaseDirectories) {
   EXPECT_EQ(config_folder(), fs::path("/x/home/.config/hydrascope"));
 }
 
+TEST(TellingNames, HaveTheFoldersThatTellThemApart) {
+  using Names = std::vector<std::string>;
+  const auto names = [](const std::vector<fs::path>& paths) { return telling_names(paths); };
+  EXPECT_EQ(names({"data/a.txt", "data/b.txt"}), (Names{"a.txt", "b.txt"}));
+  EXPECT_EQ(names({"/data/mrpc/dev.tsv", "/data/qqp/dev.tsv", "x.tsv"}),
+            (Names{"mrpc/dev.tsv", "qqp/dev.tsv", "x.tsv"}));
+  EXPECT_EQ(names({"a/one/dev.tsv", "b/one/dev.tsv"}), (Names{"a/one/dev.tsv", "b/one/dev.tsv"}));
+  EXPECT_EQ(names({"dev.tsv", "b/dev.tsv", "/dev.tsv"}), (Names{"dev.tsv", "b/dev.tsv", "/dev.tsv"}));
+  EXPECT_EQ(names({"pictures/", "more/pictures/"}), (Names{"pictures", "more/pictures"}));
+  EXPECT_EQ(names({"a/dev.tsv", "./a/dev.tsv"}), (Names{"dev.tsv", "dev.tsv"}));
+  EXPECT_EQ(names({}), Names{});
+}
+
 TEST(Hash, IsSha256) {
   EXPECT_EQ(sha256_of_text("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256_of_text(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

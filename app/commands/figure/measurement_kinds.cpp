@@ -135,6 +135,17 @@ Figure plot_of(const FigureTask& task, std::string title, LinesPanel panel,
   return figure;
 }
 
+// Without their endings, where that tells them apart.
+std::vector<std::string> curve_names(const std::vector<std::filesystem::path>& files) {
+  std::vector<std::filesystem::path> stems;
+  for (const auto& file : files) {
+    const std::filesystem::path stem = file.parent_path() / file.stem();
+    if (std::ranges::find(stems, stem) != stems.end()) return telling_names(files);
+    stems.push_back(stem);
+  }
+  return telling_names(stems);
+}
+
 } // namespace
 
 Figure draw_loss(FigureTask& task) {
@@ -143,9 +154,10 @@ Figure draw_loss(FigureTask& task) {
   panel.x_label = "step";
   panel.y_label = "training loss";
   panel.log_y = task.options.logarithmic;
+  const std::vector<std::string> names = curve_names(files);
   for (const auto& file : files) {
     panel.lines.push_back(read_curve(file));
-    panel.lines.back().name = file.stem().string();
+    panel.lines.back().name = names[panel.lines.size() - 1];
     panel.lines.back().colour = category_colour(panel.lines.size() - 1);
   }
   return plot_of(task, "Training loss", std::move(panel), files);

@@ -24,22 +24,29 @@ TeacherForcedOutcome measured(FigureTask& task, TeacherForcedRequest& request) {
   return measure_with_progress(request, "figure " + options.kind);
 }
 
-std::string data_name(const KernelMeasure& measure) {
-  std::string name = measure.data.filename().string();
-  if (name.empty()) name = measure.data.parent_path().filename().string(); // a folder with a slash at its end
-  return measure.length ? fmt::format("{}, {} tokens", name, *measure.length) : name;
-}
-
 std::string kernel_text(const KernelMeasure& measure) {
   return measure.kernel.label() + (measure.untrained ? " (untrained)" : "");
 }
 
-// The data sets, or the lengths of pieces of each, in the order in which they were measured.
-std::vector<std::string> series_of(const TeacherForcedOutcome& outcome) {
-  std::vector<std::string> names;
-  for (const KernelMeasure& measure : outcome.measures)
-    if (std::ranges::find(names, data_name(measure)) == names.end()) names.push_back(data_name(measure));
-  return names;
+// What one panel shows: the measures of one data set, or of one length of its pieces.
+struct Series {
+  std::string name;
+  std::vector<const KernelMeasure*> measures;
+};
+
+// In the order in which they were measured.
+std::vector<Series> series_of(const TeacherForcedOutcome& outcome) {
+  std::vector<Series> all;
+  const std::vector<std::string> names = data_names(outcome);
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    const KernelMeasure& measure = outcome.measures[index];
+    const std::string name =
+        measure.length ? fmt::format("{}, {} tokens", names[index], *measure.length) : names[index];
+    auto found = std::ranges::find(all, name, &Series::name);
+    if (found == all.end()) found = all.insert(found, Series{name, {}});
+    found->measures.push_back(&measure);
+  }
+  return all;
 }
 
 Figure with_data(FigureTask& task, Figure figure, const TeacherForcedRequest& request,
@@ -57,14 +64,15 @@ Figure data_figure(FigureTask& task, Quantity quantity, const std::string& name)
   TeacherForcedRequest request;
   const TeacherForcedOutcome outcome = measured(task, request);
   Figure figure;
-  for (const std::string& series : series_of(outcome)) {
+  for (const Series& series : series_of(outcome)) {
     BarsPanel bars;
     LinesPanel lines;
-    bars.title = lines.title = series;
+    bars.title = lines.title = series.name;
     bars.x_label = lines.y_label = name;
     lines.x_label = "layer";
-    for (const KernelMeasure& measure : outcome.measures) {
-      if (data_name(measure) != series || std::isnan(measure.mean.*quantity)) continue;
+    for (const KernelMeasure* const each : series.measures) {
+      const KernelMeasure& measure = *each;
+      if (std::isnan(measure.mean.*quantity)) continue;
       bars.labels.push_back(kernel_text(measure));
       bars.values.push_back(measure.mean.*quantity);
       bars.colours.push_back(kernel_colour(measure.kernel.name));
@@ -134,13 +142,13 @@ Figure draw_table(FigureTask& task) {
       {{"cosine", Better::neither, 3}, &KernelMeans::cosine},
       {{"error", Better::neither, 3}, &KernelMeans::relative_error}};
   Figure figure;
-  for (const std::string& series : series_of(outcome)) {
+  for (const Series& series : series_of(outcome)) {
     TablePanel table;
     table.row_name = "kernel";
     for (const auto& [column, quantity] : columns) table.columns.push_back(column);
-    for (const KernelMeasure& measure : outcome.measures) {
-      if (data_name(measure) != series) continue;
-      table.title = fmt::format("{}: {} items, {} tokens", series, measure.items, measure.tokens);
+    for (const KernelMeasure* const each : series.measures) {
+      const KernelMeasure& measure = *each;
+      table.title = fmt::format("{}: {} items, {} tokens", series.name, measure.items, measure.tokens);
       table.rows.push_back(kernel_text(measure));
       table.values.emplace_back();
       for (const auto& [column, quantity] : columns) table.values.back().push_back(measure.mean.*quantity);
