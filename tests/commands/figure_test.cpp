@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -96,6 +97,20 @@ TEST_F(FigureCommand, SvgNamesModelLayerKernelAndPicture) {
        {">chelsea.png</text>", ">softmax</text>", ">hydra-cosine</text>", "layer 11"}) {
     EXPECT_NE(svg.find(text), std::string::npos) << text;
   }
+}
+
+TEST_F(FigureCommand, AComparisonNamesTheQueryAndTheOtherLayers) {
+  const auto subtitle = [&](const std::string& arguments) {
+    return json::parse(draw(arguments + " --image " + picture, "f.json"))["subtitle"].get<std::string>();
+  };
+  const std::string kernels = "focus --kernels softmax,hydra-cosine --layer 11";
+  EXPECT_THAT(subtitle(kernels), testing::EndsWith("kernels compared in layer 11"));
+  EXPECT_THAT(subtitle(kernels + " --query 20"), testing::EndsWith("; query: row 2, column 8"));
+  EXPECT_THAT(subtitle(kernels + " --replace back:2=hydra-cosine"),
+              testing::EndsWith("; in the other layers softmax ×10, hydra-cosine ×1"));
+  const std::string compare = "compare --replace back:1=hydra-cosine";
+  EXPECT_THAT(subtitle(compare), testing::Not(testing::HasSubstr("quer")));
+  EXPECT_THAT(subtitle(compare + " --query all"), testing::EndsWith("; all queries"));
 }
 
 TEST_F(FigureCommand, ProvenanceTellsTheRunWithoutTheOutputsName) {

@@ -57,6 +57,18 @@ std::string prediction_text(const RunResult& run) {
   return fmt::format("{} {}", prediction_name(run, first), prediction_value(run, first));
 }
 
+// A subtitle's end: the query, where one was asked for.
+std::string asked_query(const RunRequest& request, const RunResult& run) {
+  return request.default_query ? "" : "; " + query_text(run, run.query);
+}
+
+// The same for the kernels of one layer: those of the others, where not all are softmax.
+std::string other_layers(const RunResult& run, int layer) {
+  Schedule others = run.schedule;
+  others.layers.erase(others.layers.begin() + layer);
+  return others.all_exact_softmax() ? "" : "; in the other layers " + others.summary();
+}
+
 } // namespace
 
 Figure draw_focus(FigureTask& task) {
@@ -79,10 +91,11 @@ Figure draw_focus(FigureTask& task) {
   Figure figure = focus_figure(all.items, image, view);
   // Each panel's title is its kernel; the subtitle of the first run would be wrong for the others.
   if (all.items.size() > 1) {
-    figure.subtitle = fmt::format(
-        "Focus map: each token's contribution to {}; kernels compared in layer {}",
-        all.one_target ? "the target (" + all.runs.front()->target + ")" : "the target named above it",
-        layer);
+    const RunResult& first = *all.runs.front();
+    figure.subtitle =
+        fmt::format("Focus map: each token's contribution to {}; kernels compared in layer {}{}{}",
+                    all.one_target ? "the target (" + first.target + ")" : "the target named above it", layer,
+                    other_layers(first, layer), asked_query(run.request, first));
   }
   return finished(task, std::move(figure), run.request, *all.runs.front());
 }
@@ -112,6 +125,7 @@ Figure draw_focus_rows(FigureTask& task) {
   figure.title = fmt::format("{} · layer {} · focus maps by kernel", first->model.name, layer);
   figure.subtitle = "Each token's contribution to the predicted class, which stands above its map";
   if (!options.target.empty()) figure.subtitle = "Each token's contribution to " + first->target;
+  figure.subtitle += other_layers(*first, layer) + asked_query(request, *first);
   figure = finished(task, std::move(figure), request, *first);
   figure.provenance = with_files(figure.provenance, files);
   return figure;
@@ -153,7 +167,8 @@ Figure draw_compare(FigureTask& task) {
   figure.subtitle =
       fmt::format("Focus map: each token's contribution to {}",
                   a->target == b->target ? "the target (" + a->target + ")"
-                                         : "its side's target: A " + a->target + ", B " + b->target);
+                                         : "its side's target: A " + a->target + ", B " + b->target) +
+      asked_query(run.request, *a);
   return finished(task, std::move(figure), run.request, *a);
 }
 
