@@ -10,6 +10,7 @@
 #include "app/document/edits.h"
 #include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
+#include "app/views/token_map.h"
 
 namespace hydrascope::app {
 
@@ -19,8 +20,7 @@ std::string plain_piece(const std::string& piece) {
 
 std::string token_name(const RunResult& run, std::int64_t token) {
   if (run.rows > 0) {
-    if (token == 0 && run.prefix_tokens > 0) return "class token";
-    if (token < run.prefix_tokens) return "distillation token";
+    if (token < run.prefix_tokens) return prefix_name(run, static_cast<std::size_t>(token));
     // Rows and columns from 1, as in the files that a run writes.
     const std::int64_t patch = token - run.prefix_tokens;
     return fmt::format("row {}, column {}", patch / run.columns + 1, patch % run.columns + 1);
@@ -149,13 +149,20 @@ void distillation_entry(Editor& editor) {
   const Document& document = editor.document();
   const Scene& scene = document.scene();
   const bool image = document.kind == InputKind::image;
-  const bool there = image && scene.model && scene.model->prefix_tokens > 1;
+  const bool there = image && scene.model && scene.model->prefix_tokens == 2;
   ImGui::BeginDisabled(!there);
   if (ImGui::Selectable("distillation token", there && chosen(scene, 1))) select_query(editor, 1);
   ImGui::EndDisabled();
   if (there || !ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) return;
   const std::string model = scene.model ? scene.model->name : "no model";
   text_tooltip(fmt::format("{} has no distillation token: distilled DeiT models have one", model));
+}
+
+// Of a recorded model that has registers.
+void register_entries(Editor& editor, const RunResult& run) {
+  for (std::int64_t token = 1; run.prefix_tokens > 2 && token < run.prefix_tokens; ++token)
+    if (ImGui::Selectable(token_name(run, token).c_str(), chosen(editor.document().scene(), token)))
+      select_query(editor, token);
 }
 
 // Row and column of a patch, initially of the middle one.
@@ -214,6 +221,7 @@ void query_combo(Editor& editor, const RunResult* run, float width) {
   if (run != nullptr) {
     ImGui::Separator();
     if (image) {
+      register_entries(editor, *run);
       patch_entry(editor, *run);
     } else {
       word_entries(editor, *run);

@@ -60,7 +60,7 @@ std::string map_title(const RunResult& run, const ImageInput* image, std::option
 // The schedule and the notes of a run, for the subtitle of a figure.
 std::string run_text(const RunResult& run);
 
-// "class token", "distillation token", or the token's text.
+// "class token", "distillation token", or the token's text ("[register 1]").
 std::string prefix_name(const RunResult& run, std::size_t index);
 // "query: class token", "all queries".
 std::string query_text(const RunResult& run, std::optional<std::int64_t> query);

@@ -47,7 +47,7 @@ struct ModelInfo {
   int vocabulary = 0;    // decoders: number of tokens that the next one is chosen from
   int patch_size = 0;    // images
   int image_size = 0;    // images: the default size of pre-processing (an adapter's, if one is applied)
-  int prefix_tokens = 0; // images: 1 (class) or 2 (class, distillation)
+  int prefix_tokens = 0; // images: 1 (class) or 2 (class, distillation); recorded: more (registers)
   int max_tokens = 0;    // text: the position table's length
   bool has_classifier = false;
   std::vector<std::string> labels;                      // of the classifier

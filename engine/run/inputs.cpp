@@ -105,9 +105,12 @@ std::vector<TokenInfo> token_infos(const ModelInfo& model, const ModelInput& inp
     for (const TextToken& token : input.tokens) tokens.push_back({token.text, token.word, token.special});
     return tokens;
   }
-  static constexpr std::string_view kPrefixNames[] = {"[class]", "[distillation]"};
-  for (std::int64_t i = 0; i < input.layout.prefix; ++i)
-    tokens.push_back({i < 2 ? std::string(kPrefixNames[i]) : fmt::format("[register {}]", i - 1), -1, true});
+  // Two tokens before the patches are those of a distilled DeiT; more are registers (DINOv2, recorded).
+  const auto prefix_text = [&](std::int64_t i) -> std::string {
+    if (i == 0) return "[class]";
+    return input.layout.prefix == 2 ? "[distillation]" : fmt::format("[register {}]", i);
+  };
+  for (std::int64_t i = 0; i < input.layout.prefix; ++i) tokens.push_back({prefix_text(i), -1, true});
   for (std::int64_t row = 0; row < input.layout.rows; ++row)
     for (std::int64_t column = 0; column < input.layout.columns; ++column)
       tokens.push_back({fmt::format("row {}, column {}", row + 1, column + 1), -1, false});

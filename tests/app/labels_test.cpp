@@ -193,6 +193,20 @@ TEST(AdapterState, SaysWhatAnAdapterNeeds) {
   EXPECT_EQ(adapter_state(run, 3, {adapter}).text, "untrained: adapter not in use: tail, bundled");
 }
 
+TEST(PrefixNames, AreOfRegistersWhereThereAreMoreThanTwo) {
+  RunResult run;
+  run.rows = run.columns = 2;
+  run.prefix_tokens = 2;
+  run.tokens.resize(6);
+  run.tokens[1].text = "[distillation]";
+  EXPECT_EQ(prefix_name(run, 1), "distillation token");
+  run.prefix_tokens = 5;
+  run.tokens.resize(9);
+  run.tokens[1].text = "[register 1]";
+  EXPECT_EQ(prefix_name(run, 0), "class token");
+  EXPECT_EQ(query_text(run, 1), "query: [register 1]");
+}
+
 TEST(FocusNote, SaysWhereAPatchHasAnEffect) {
   RunResult run = run_of_layers("softmax");
   run.rows = run.columns = 2;

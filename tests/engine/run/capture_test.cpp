@@ -29,6 +29,7 @@
 #include "engine/base/safetensors.h"
 #include "engine/measure/teacher_forced.h"
 #include "engine/models/capture/capture_model.h"
+#include "engine/run/inputs.h"
 #include "engine/run/quantities/attention_row.h"
 #include "engine/run/quantities/deletion.h"
 #include "engine/run/quantities/focus_map.h"
@@ -346,6 +347,22 @@ TEST(CaptureRun, OneRunnerTellsCapturesApartThatDifferInScaleOrWithinATensor) {
       const auto expected = alone.run(request), together = runner.run(request);
       EXPECT_EQ(together->quantities.find(key)->values.values, expected->quantities.find(key)->values.values);
     }
+}
+
+TEST(CaptureRun, RegistersAreNoDistillationTokens) {
+  const auto texts = [](std::int64_t prefix) {
+    ModelInfo model;
+    model.input = InputKind::image;
+    ModelInput input;
+    input.layout = {prefix, 1, 1};
+    std::vector<std::string> all;
+    for (const TokenInfo& token : token_infos(model, input)) all.push_back(token.text);
+    return all;
+  };
+  const std::string patch = "row 1, column 1";
+  EXPECT_EQ(texts(1), (std::vector<std::string>{"[class]", patch}));
+  EXPECT_EQ(texts(2), (std::vector<std::string>{"[class]", "[distillation]", patch}));
+  EXPECT_EQ(texts(3), (std::vector<std::string>{"[class]", "[register 1]", "[register 2]", patch}));
 }
 
 TEST(CaptureRun, PaddedKeysOfCrossAttentionAreLeftOut) {
