@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <iterator>
+#include <optional>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -20,6 +22,17 @@ using nlohmann::ordered_json;
 
 static_assert(std::endian::native == std::endian::little,
               "NPY files are written in the machine's own byte order");
+
+// The numbers at the centres of an axis' cells, from its low end.
+std::vector<double> centres_of(const Axis& axis, std::int64_t cells) {
+  std::vector<double> centres;
+  for (std::int64_t cell = 0; cell < cells; ++cell) {
+    const double share = (static_cast<double>(cell) + 0.5) / static_cast<double>(cells);
+    centres.push_back(axis.logarithmic ? axis.low * std::pow(axis.high / axis.low, share)
+                                       : axis.low + share * (axis.high - axis.low));
+  }
+  return centres;
+}
 
 // The shortest text that reads back as the same number.
 template <typename Number>
@@ -73,13 +86,34 @@ void add_cells(const CsvRows& rows, const Array& values, const Names& row_names,
   }
 }
 
+// A map's rows or columns: the numbers at the cells' centres where it has an axis, else the ticks.
+std::vector<std::string> cell_names(const std::optional<Axis>& axis, std::int64_t cells,
+                                    const std::vector<std::string>& ticks) {
+  if (!axis) return ticks;
+  std::vector<std::string> names;
+  for (const double centre : centres_of(*axis, cells)) names.push_back(exact(centre));
+  return names;
+}
+
+std::vector<std::string> row_names(const HeatMapPanel& panel) {
+  const std::int64_t rows = panel.values.empty() ? std::ssize(panel.y_ticks) : panel.values.extent(0);
+  std::vector<std::string> names = cell_names(panel.y_axis, rows, panel.y_ticks);
+  if (panel.y_axis) std::ranges::reverse(names); // numbers grow upwards, rows are counted downwards
+  return names;
+}
+
+std::vector<std::string> column_names(const HeatMapPanel& panel) {
+  const std::int64_t columns = panel.values.empty() ? std::ssize(panel.x_ticks) : panel.values.extent(1);
+  return cell_names(panel.x_axis, columns, panel.x_ticks);
+}
+
 const char* kind_of(const FigurePanel& panel) {
   constexpr const char* names[] = {"heat map", "overlay", "tokens", "bars", "lines", "table"};
   return names[panel.index()];
 }
 
 void add_panel(const CsvRows& rows, const HeatMapPanel& panel) {
-  add_cells(rows, panel.values, panel.y_ticks, panel.x_ticks);
+  add_cells(rows, panel.values, row_names(panel), column_names(panel));
 }
 void add_panel(const CsvRows& rows, const OverlayPanel& panel) {
   add_cells(rows, panel.values, std::vector<std::string>{}, std::vector<std::string>{});
@@ -144,15 +178,22 @@ ordered_json scale_json(const Scale& scale) {
           {"logarithmic", scale.logarithmic},      {"shared", scale.shared}, {"label", scale.label}};
 }
 
+// The ends of an axis along binned cells.
+ordered_json axis_json(const Axis& axis) {
+  return {{"low", axis.low}, {"high", axis.high}, {"logarithmic", axis.logarithmic}};
+}
+
 void fill_json(ordered_json& json, const HeatMapPanel& panel) {
   json.update({{"note", panel.note},
                {"x_label", panel.x_label},
                {"y_label", panel.y_label},
-               {"column_labels", panel.x_ticks},
-               {"row_labels", panel.y_ticks},
+               {"column_labels", column_names(panel)},
+               {"row_labels", row_names(panel)},
                {"marked_rows", panel.marks},
                {"scale", scale_json(panel.scale)},
                {"values", cells(panel.values)}});
+  if (panel.x_axis) json["x_axis"] = axis_json(*panel.x_axis);
+  if (panel.y_axis) json["y_axis"] = axis_json(*panel.y_axis);
 }
 void fill_json(ordered_json& json, const OverlayPanel& panel) {
   json.update({{"note", panel.note},

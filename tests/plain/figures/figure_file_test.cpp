@@ -284,6 +284,28 @@ TEST_F(FigureFile, NpyHoldsTheArrayAndAFileBesideItTheRest) {
   EXPECT_EQ(beside["provenance"]["program"], "hydrascope");
 }
 
+TEST_F(FigureFile, BinnedCellsHaveTheirAxesAndExactCentres) {
+  Figure figure = heat_map_figure(); // 3 rows, 4 columns
+  auto& panel = std::get<HeatMapPanel>(figure.panels[0]);
+  panel.x_axis = Axis{-1, 3, false};
+  panel.y_axis = Axis{1e-6, 1, true};
+  panel.x_ticks = {"−0.5", "0.5", "1.5", "2.5"}; // as the window shows them
+  panel.y_ticks = {"0.1", "0.001", "10⁻⁵"};
+  for (const char* const name : {"b.json", "b.npy"}) {
+    std::string text = written(figure, name);
+    if (name == std::string("b.npy")) text = read_text_file(folder_ / "b.npy.json");
+    const auto json = nlohmann::json::parse(text)["panels"][0];
+    EXPECT_EQ(json["x_axis"], nlohmann::json({{"low", -1.0}, {"high", 3.0}, {"logarithmic", false}}));
+    EXPECT_EQ(json["y_axis"], nlohmann::json({{"low", 1e-6}, {"high", 1.0}, {"logarithmic", true}}));
+    EXPECT_EQ(json["column_labels"], nlohmann::json({"-0.5", "0.5", "1.5", "2.5"}));
+    ASSERT_EQ(json["row_labels"].size(), 3U);
+    for (std::size_t row = 0; row < 3; ++row) // the first is the uppermost
+      EXPECT_NEAR(std::log10(std::stod(json["row_labels"][row].get<std::string>())),
+                  -1 - 2 * static_cast<double>(row), 1e-9);
+  }
+  EXPECT_NE(written(figure, "b.csv").find(",0,-0.5,,"), std::string::npos);
+}
+
 TEST_F(FigureFile, NpyStacksPanelsOfOneShapeAndRefusesOthers) {
   Figure figure = heat_map_figure();
   figure.panels.push_back(figure.panels[0]);
