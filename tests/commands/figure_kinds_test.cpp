@@ -248,6 +248,12 @@ TEST_F(FigureNumbers, NumbersOfFilesAreDrawnAsTheyStand) {
       line_of("roofline", R"([{"kernel":"elu","dtype":"float32","flops_per_second":2e9)" + limits +
                               R"(,{"kernel":"elu","dtype":"bfloat16","flops_per_second":8e9)" + limits + "]");
   EXPECT_EQ(types["y"], json({2.0})) << "each type has another limit";
+  const json devices =
+      line_of("roofline", R"([{"kernel":"elu","device":"cpu","flops_per_second":2e9)" + limits +
+                              R"(,{"kernel":"elu","device":"GPU","flops_per_second":8e12)" + limits + "]");
+  EXPECT_EQ(devices["y"], json({2.0})) << "each device has another limit";
+  EXPECT_THAT(hydrascope("figure roofline --data " + at("data") + " -o " + at("f.svg")).errors,
+              testing::HasSubstr("only the entries of cpu are drawn"));
 }
 
 // The triad of the smaller input stays in the caches.

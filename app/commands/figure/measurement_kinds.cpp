@@ -181,17 +181,17 @@ Figure draw_roofline(FigureTask& task) {
   MachineLimits limits;
   // H·N·d, and the bandwidth, which is a triad's of as many bytes: that of small ones is a cache's.
   std::pair<double, double> largest;
-  std::string device;
-  std::optional<std::string> dtype; // of the first entry: another has another limit
-  bool others = false;
+  std::optional<std::string> device, dtype; // of the first entry: others have other limits
+  bool other_devices = false, other_types = false;
   for (const auto& file : files) {
     for (const json& record :
          read_records(file, {"flops_per_second", "bytes_per_second", "share_of_bandwidth", "share_of_flops"},
                       "name what `hydrascope bench kernels --json` printed")) {
-      const std::string of_record = record.value("dtype", "");
-      if (!dtype) dtype = of_record;
-      if (of_record != *dtype) {
-        others = true;
+      const std::string its_device = record.value("device", ""), its_type = record.value("dtype", "");
+      if (!device) device = its_device;
+      if (!dtype) dtype = its_type;
+      if (its_device != *device || its_type != *dtype) {
+        (its_device != *device ? other_devices : other_types) = true;
         continue;
       }
       const double flops = record["flops_per_second"], bytes = record["bytes_per_second"];
@@ -204,14 +204,17 @@ Figure draw_roofline(FigureTask& task) {
       line.intensity.push_back(flops / bytes);
       line.rate.push_back(flops / 1e9);
       line.labels.push_back(record.contains("N") ? fmt::format("{}", record["N"].get<std::int64_t>()) : "");
-      device = record.value("device", device);
     }
   }
   limits.bandwidth = largest.second;
   if (lines.empty() || !(limits.bandwidth > 0) || !(limits.matrix_rate > 0))
     throw Error(files.front().string(), "no entry has a share of the machine's limits", "measure again");
-  if (others) task.notes.push_back("only the entries of " + *dtype + " are drawn, the type of the first one");
-  Figure figure = plot_of(task, "Roofline" + (device.empty() ? "" : " · " + device),
+  if (other_devices)
+    task.notes.push_back(fmt::format("only the entries of {} are drawn, the device of the first one",
+                                     device->empty() ? "no named device" : *device));
+  if (other_types)
+    task.notes.push_back("only the entries of " + *dtype + " are drawn, the type of the first one");
+  Figure figure = plot_of(task, "Roofline" + (device->empty() ? "" : " · " + *device),
                           roofline_panel(limits, lines), files);
   figure.subtitle =
       "Dashed: bandwidth, of the largest input, and matrix rate of the same run; beside each point N";
