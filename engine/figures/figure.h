@@ -167,9 +167,9 @@ FigureStyle paper_style(std::string_view preset);
 // Draws to .svg, .pdf or .png by the ending, or writes the drawn numbers as .csv, .json or .npy, a table also
 // as .tex (LaTeX, booktabs) or .md (Markdown), by write_file_atomically(). The same figure gives
 // byte-identical files. Throws UsageError (unknown ending, .tex or .md of a figure without a table, a row of
-// panels too wide for the page), Error (cannot write). NPY: FILE.npy.json beside it holds labels and
-// provenance. Throws Cancelled when `stop` is requested (polled between panels and before the file is
-// written).
+// panels too wide for the page, a page too high for .pdf), Error (cannot write). NPY: FILE.npy.json beside it
+// holds labels and provenance. Throws Cancelled when `stop` is requested (polled between panels and before
+// the file is written).
 void write_figure(const Figure& figure, const std::filesystem::path& file, const FigureStyle& style = {},
                   const std::stop_token& stop = {});
 

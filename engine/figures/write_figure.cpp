@@ -32,6 +32,16 @@ void poll(const std::stop_token& stop) {
   if (stop.stop_requested()) throw Cancelled();
 }
 
+// Viewers cut or refuse a page that is larger than the limits of ISO 32000-1, annex C.
+void check_pdf_page(const PageSize& page) {
+  constexpr double most = 14400; // points
+  if (page.height > most)
+    throw UsageError(".pdf",
+                     fmt::format("the page would be {:.0f} mm high, and a PDF's pages end at {:.0f} mm",
+                                 page.height / 72 * 25.4, most / 72 * 25.4),
+                     "write .svg, or draw fewer layers, heads or pictures at once");
+}
+
 std::string picture_bytes(const Figure& figure, const std::string& ending, const FigureStyle& style,
                           const std::stop_token& stop) {
   check_style(style);
@@ -40,6 +50,7 @@ std::string picture_bytes(const Figure& figure, const std::string& ending, const
   const auto draw = [&](Canvas& canvas) { draw_figure(canvas, figure, layout, [&] { poll(stop); }); };
   const std::string title = valid_utf8(figure.title);
   if (ending == ".pdf") {
+    check_pdf_page(layout.page);
     return pdf_bytes(layout.page, ground, title, figure.provenance, draw);
   }
   if (ending == ".svg") {

@@ -341,6 +341,21 @@ TEST_F(FigureFile, AbsurdStylesAreRefused) {
   EXPECT_THROW(write_figure(heat_map_figure(), folder_ / "x.svg", style), UsageError);
 }
 
+TEST_F(FigureFile, APageTooHighForPdfIsRefused) {
+  Figure figure;
+  figure.columns = 1;
+  for (int map = 0; map < 90; ++map) figure.panels.push_back(heat_map_figure().panels[0]);
+  try {
+    write_figure(figure, folder_ / "high.pdf");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("mm high"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(".svg"), std::string::npos) << error.what();
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "high.pdf"));
+  EXPECT_NO_THROW(write_figure(figure, folder_ / "high.svg"));
+}
+
 TEST_F(FigureFile, EmptyPanelsAndFiguresCanBeDrawn) {
   Figure figure;
   figure.title = "nothing";
