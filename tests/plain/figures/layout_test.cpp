@@ -165,6 +165,51 @@ TEST(Lines, APageHasAsManyColumnsAsLeaveRoomForThePlots) {
   }
 }
 
+TEST(Lines, ALabelThatStraysLeadsBackToItsPoint) {
+  class Strokes final : public Canvas {
+  public:
+    std::vector<Colour> texts;
+    std::vector<std::pair<Point, Point>> lines; // coloured ones
+    void fill(const Box&, const Colour&, double) override {}
+    void outline(const Box&, const Colour&, double, double) override {}
+    void line(std::span<const Point> path, const Colour& colour, double) override {
+      if (colour.green < 0.3f) lines.emplace_back(path.front(), path.back());
+    }
+    void polygon(std::span<const Point>, const Colour&) override {}
+    void circle(Point, double, const Colour&, double) override {}
+    void image(const Pixels&, const Box&, bool) override {}
+    void text(std::string_view text, Point, const TextStyle& style, double) override {
+      if (text == "elu" || text == "relu" || text == "hedgehog") texts.push_back(style.colour);
+    }
+  };
+  const Colour red{0.7f, 0, 0, 1}, blue{0, 0, 0.7f, 1};
+  LinesPanel plot;
+  plot.lines.push_back({.name = {}, .x = {1}, .y = {50}, .colour = red, .labels = {"elu"}});
+  plot.lines.push_back({.name = {}, .x = {3}, .y = {90}, .colour = red, .labels = {"hedgehog"}});
+  plot.lines.push_back({.name = {}, .x = {1.01}, .y = {50.1}, .colour = blue, .labels = {"relu"}});
+  for (auto& line : plot.lines) line.style = LinesPanel::Style::points;
+  Figure figure;
+  figure.panels = {plot};
+  const Layout layout = lay_out(figure, {});
+  Strokes canvas;
+  draw_figure(canvas, figure, layout);
+  ASSERT_FALSE(canvas.lines.empty());
+  const PlotAxes axes = plot_axes(plot, layout.panels[0].body);
+  for (const auto& [from, to] : canvas.lines) {
+    EXPECT_TRUE(std::abs(from.x - axes.at(1, 50).x) < 1e-6 ||
+                std::abs(from.x - axes.at(1.01, 50.1).x) < 1e-6);
+    EXPECT_GT(std::abs(to.y - from.y), 1);
+  }
+  ASSERT_EQ(canvas.texts.size(), 3u);
+  EXPECT_EQ(std::ranges::count(canvas.texts, red.red, &Colour::red), 2);
+
+  std::get<LinesPanel>(figure.panels[0]).lines.pop_back(); // room for both
+  Strokes plain;
+  draw_figure(plain, figure, lay_out(figure, {}));
+  EXPECT_TRUE(plain.lines.empty());
+  for (const Colour& colour : plain.texts) EXPECT_EQ(colour.red, layout.ink.muted.red);
+}
+
 TEST(Lines, APageNamesEveryLine) {
   for (const std::size_t count : {3U, 17U, 40U}) {
     LinesPanel plot;
