@@ -16,6 +16,7 @@ namespace hydrascope::app {
 namespace {
 
 constexpr double probability_floor = 1e-12; // Hedgehog tables: inside the logarithm
+constexpr double logarithmic_share = 1e-4;  // of the largest weight, where a logarithmic scale starts
 
 int head_count(const WeightsResult& weights) {
   return weights.weights.empty() ? 0 : static_cast<int>(weights.weights.extent(0));
@@ -148,7 +149,7 @@ void share_scales(std::vector<HeatMapPanel>& panels, const WeightsOptions& optio
   for (auto& panel : panels) {
     if (panel.scale.map == ColourMap::blue_white_red) continue;
     panel.scale.high = high;
-    panel.scale.low = options.logarithmic ? high * 1e-4 : 0;
+    panel.scale.low = options.logarithmic ? high * logarithmic_share : 0;
     panel.scale.shared = true;
   }
 }
@@ -247,9 +248,10 @@ Scale positive_weights_scale(double high, const WeightsOptions& options) {
   scale.map = options.map;
   scale.high = high > 0 ? high : 1;
   scale.logarithmic = options.logarithmic;
-  scale.low = options.logarithmic ? scale.high * 1e-4 : 0;
+  scale.low = options.logarithmic ? scale.high * logarithmic_share : 0;
   scale.label = weights_quantity(options.value_weighted);
   if (options.percentile) scale.label += ", up to the 99th percentile";
+  if (options.logarithmic) scale.label += ", from 10⁻⁴ of the largest"; // smaller ones have its colour
   return scale;
 }
 

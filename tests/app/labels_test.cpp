@@ -10,6 +10,7 @@
 #include "app/views/timing_view.h"
 #include "app/views/training_view.h"
 #include "app/views/weights_check.h"
+#include "app/views/weights_view.h"
 #include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 
@@ -113,6 +114,15 @@ TEST(WeightsCheck, ADifferenceIsMoreThanAHalfTypesRounding) {
   EXPECT_FALSE(differs_from_output(weights));
   weights.check = std::numeric_limits<double>::quiet_NaN();
   EXPECT_FALSE(differs_from_output(weights)) << "it was not checked";
+}
+
+TEST(WeightsScale, SaysWhatItCutsOff) {
+  WeightsOptions options;
+  EXPECT_EQ(positive_weights_scale(0.5, options).label, "attention weight");
+  options.logarithmic = true;
+  const Scale scale = positive_weights_scale(0.5, options);
+  EXPECT_EQ(scale.label, "attention weight, from 10⁻⁴ of the largest");
+  EXPECT_DOUBLE_EQ(scale.low, 0.5e-4);
 }
 
 TEST(TimingLabels, NameTheMemoryOfTheDevice) {
