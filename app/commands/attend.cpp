@@ -109,7 +109,7 @@ void add_attend_command(CLI::App& program) {
       ->capture_default_str();
   command
       ->add_option("--dtype", options->request.dtype,
-                   "q, k, v are rounded to it: float32, bfloat16 or, on a GPU, float16")
+                   "q, k, v are rounded to it: float32, bfloat16 or float16")
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
       ->capture_default_str();
   command->add_flag("--json", options->json, "one JSON document on standard output");

@@ -292,18 +292,12 @@ void print_json(const std::vector<CurvePoint>& points) {
   std::cout << text_of_json(entries, 2) << '\n';
 }
 
-// The heads of a capture, as `figure scaling` and the window measure them. Throws Error.
-void set_heads_of(const std::string& capture, ScalingSetting& setting) {
-  CommonOptions common;
-  common.capture = capture;
-  const ModelInfo model = read_model_info(model_folder(common, InputKind::text));
-  setting.heads = model.heads;
-  setting.head_width = model.width / std::max(model.heads, 1);
-  setting.image = model.input == InputKind::image;
-}
-
 void run_scaling(CurveOptions options) {
-  if (!options.capture.empty()) set_heads_of(options.capture, options.setting);
+  if (!options.capture.empty()) {
+    CommonOptions common;
+    common.capture = options.capture;
+    set_heads_of(read_model_info(model_folder(common, InputKind::text)), options.setting);
+  }
   options.tokens = ordered_lengths(options.tokens.empty() ? scaling_lengths() : options.tokens);
   const std::vector<KernelSpec> kernels = kernels_or_all(options.kernels);
   const ThreadCount threads(options.setting.threads);

@@ -201,14 +201,14 @@ void run(const FlopsOptions& options, bool scheduled) {
 
 void add_flops_command(CLI::App& program) {
   CLI::App* const command = program.add_subcommand(
-      "flops", "count multiply-accumulates of an encoder by formula, per layer and kernel");
+      "flops", "count multiply-accumulates of an encoder or decoder by formula, per layer and kernel");
   command->footer("Without a schedule: the rows of the Hydra paper's tables 2 to 4.");
   const auto options = std::make_shared<FlopsOptions>();
   std::vector<std::string> names;
   for (const Architecture& architecture : known_architectures()) names.push_back(architecture.name);
   command->add_option("--architecture", options->architecture,
                       fmt::format("deit-base by default; known: {}", fmt::join(names, ", ")));
-  command->add_option("--model", options->model, "the encoder of a model instead, by its config.json");
+  command->add_option("--model", options->model, "the architecture of a model instead, by its config.json");
   const CLI::Range sides(1, 65536), lengths(1, 100'000'000);
   command->add_option("--image-size", options->image_sizes, "sides of square pictures, as in 224,384")
       ->delimiter(',')

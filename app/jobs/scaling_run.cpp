@@ -26,14 +26,12 @@ std::vector<KernelSpec> measured_kernels(const Document& document) {
 
 ScalingSetting scaling_setting(const Editor& editor) {
   const Document& document = editor.document();
-  const ModelInfo& model = *document.scene().model;
-  return {.heads = model.heads,
-          .head_width = model.width / std::max(model.heads, 1),
-          .image = model.input == InputKind::image,
-          .dtype = document.execution.dtype,
-          .threads = document.execution.threads,
-          // Two names of one device are not two settings.
-          .device = listed_name(editor.status().devices.get(), document.execution.device)};
+  ScalingSetting setting{.dtype = document.execution.dtype,
+                         .threads = document.execution.threads,
+                         // Two names of one device are not two settings.
+                         .device = listed_name(editor.status().devices.get(), document.execution.device)};
+  set_heads_of(*document.scene().model, setting);
+  return setting;
 }
 
 namespace {

@@ -102,6 +102,11 @@ GenerationSpeedOutcome measure(const GenerationSpeedRequest& request,
   const ModelInfo& info = base->info();
   const Placement placement = placement_of(request.execution);
   const std::vector<Schedule> schedules = schedules_of(request, info.layers);
+  if (request.contexts.empty() && request.tokens >= info.max_tokens)
+    throw UsageError(
+        fmt::format("--tokens {}", request.tokens),
+        fmt::format("leaves no room for a context in the {} positions of {}", info.max_tokens, info.name),
+        fmt::format("use 1 to {}", info.max_tokens - 1));
   const std::vector<std::int64_t> contexts = contexts_of(request, info);
   for (const std::int64_t context : contexts)
     if (context < 1 || context + request.tokens > info.max_tokens)
@@ -169,13 +174,13 @@ GenerationSpeedOutcome measure_generation_speed(
   try {
     return measure(request, progress, stop, models);
   } catch (const c10::OutOfMemoryError&) {
-    throw Error("generate", "out of memory on " + placement_of(request.execution).device_name(),
+    throw Error("bench generate", "out of memory on " + placement_of(request.execution).device_name(),
                 "name smaller contexts, or use --dtype bfloat16");
   } catch (const c10::Error& error) {
     const std::string message = first_line(error.what_without_backtrace());
-    throw Error("generate", message, remedy_for(message, "name smaller contexts or another kernel"));
+    throw Error("bench generate", message, remedy_for(message, "name smaller contexts or another kernel"));
   } catch (const std::bad_alloc&) {
-    throw Error("generate", "out of memory", "name smaller contexts, or use --dtype bfloat16");
+    throw Error("bench generate", "out of memory", "name smaller contexts, or use --dtype bfloat16");
   }
 }
 

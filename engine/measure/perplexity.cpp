@@ -143,9 +143,12 @@ PerplexityOutcome measure_perplexity(const PerplexityRequest& request,
   const ThreadCount threads(request.execution.threads);
   try {
     return measure(request, progress, stop, *models);
+  } catch (const c10::OutOfMemoryError&) {
+    throw Error("evaluate", "out of memory on " + placement_of(request.execution).device_name(),
+                "use a smaller --window or --batch");
   } catch (const c10::Error& error) {
     const std::string message = first_line(error.what_without_backtrace());
-    throw Error("evaluate", message, remedy_for(message, "try a smaller --window"));
+    throw Error("evaluate", message, remedy_for(message, "try a smaller --window or --batch"));
   } catch (const std::bad_alloc&) {
     throw Error("evaluate", "out of memory", "use a smaller --window or --batch");
   }

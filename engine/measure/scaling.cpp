@@ -18,6 +18,7 @@
 #include "engine/attention/interface/kernel.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/models/model_info.h"
 #include "engine/run/device_clock.h"
 #include "engine/run/run.h"
 
@@ -75,6 +76,12 @@ double bytes_needed(const ScalingSetting& setting, std::int64_t tokens) {
 }
 
 } // namespace
+
+void set_heads_of(const ModelInfo& model, ScalingSetting& setting) {
+  setting.heads = model.heads;
+  setting.head_width = model.width / std::max(model.heads, 1);
+  setting.image = model.input == InputKind::image;
+}
 
 struct ScalingMeasurer::State {
   std::unique_ptr<Kernel> kernel;

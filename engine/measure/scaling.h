@@ -13,6 +13,8 @@
 
 namespace hydrascope {
 
+struct ModelInfo;
+
 // What all points of a curve have in common.
 struct ScalingSetting {
   int heads = 1, head_width = 1; // H, d of the model
@@ -23,6 +25,9 @@ struct ScalingSetting {
 
   bool operator==(const ScalingSetting&) const = default;
 };
+
+// Takes heads, their width and the kind of tokens from a model or a capture.
+void set_heads_of(const ModelInfo& model, ScalingSetting& setting);
 
 struct ScalingLimits {
   double run_seconds = 2;             // points whose single run is expected to take longer are skipped

@@ -161,8 +161,9 @@ struct RunResult {
   std::optional<std::int64_t> query; // nullopt = all
   std::vector<LayerRun> layers;
   double seconds = 0;
-  // The process's resident set at most since the run began, with what its allocator keeps of freed memory;
-  // since the process began where the system does not allow that to be reset.
+  // The process's resident set at most since this run, or one that began later, began, with what its
+  // allocator keeps of freed memory; since the process began where the system does not allow that to be
+  // reset.
   std::int64_t peak_bytes = 0;
   // Of a device other than the CPU: the program's tensors at most since the run began, those of other models
   // and of training included, and the device's memory. 0 on the CPU.

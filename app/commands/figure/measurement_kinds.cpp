@@ -51,12 +51,9 @@ Figure draw_scaling(FigureTask& task) {
   std::vector<std::int64_t> lengths = options.lengths.empty() ? scaling_lengths() : options.lengths;
   ScalingCurves curves;
   const ExecutionOptions& execution = options.common.execution;
-  curves.setting = {.heads = model.heads,
-                    .head_width = model.width / std::max(model.heads, 1),
-                    .image = model.input == InputKind::image,
-                    .dtype = execution.dtype,
-                    .threads = execution.threads,
-                    .device = device_name(execution.device)};
+  curves.setting = {
+      .dtype = execution.dtype, .threads = execution.threads, .device = device_name(execution.device)};
+  set_heads_of(model, curves.setting);
   {
     ProgressBar bar("figure scaling");
     const auto total = static_cast<std::int64_t>(kernels.size() * lengths.size());

@@ -77,7 +77,9 @@ public:
     const bool few = rows.size(0) * few_of < input.q.size(2) && input.q.size(2) > long_sequence;
     result_.check = few ? std::numeric_limits<double>::quiet_NaN()
                         : kernel_.kernel->weights_check(input, kernel_.parameters, rows);
-    if (const double share = rounding_share(input.q.scalar_type()); share > 0 && !few)
+    constexpr double of_arithmetic = 1e-3; // a smaller difference is none in any type
+    if (const double share = rounding_share(input.q.scalar_type());
+        share > 0 && result_.check > of_arithmetic)
       result_.rounding =
           share * kernel_.kernel->run(input, kernel_.parameters).out.abs().max().item<double>();
   }

@@ -29,7 +29,7 @@ struct WeightsResult {
   // Largest |weights × V − output| over these rows; NaN for a few rows of a long sequence, whose output would
   // take far longer.
   double check = 0;
-  // How much of it may be a half type's rounding of the output; 0 in float32.
+  // How much of it may be a half type's rounding of the output; 0 in float32, and where the check is small.
   double rounding = 0;
 };
 

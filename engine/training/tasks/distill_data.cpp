@@ -176,8 +176,7 @@ std::string stamps_of(const std::filesystem::path& capture) {
   if (!std::filesystem::is_directory(capture)) return stamped_file(capture, capture.parent_path());
   std::string lines;
   const Capture opened = Capture::open(capture);
-  for (const SafetensorsFile& file : opened.files())
-    lines += stamped_file(file.path(), capture);
+  for (const SafetensorsFile& file : opened.files()) lines += stamped_file(file.path(), capture);
   return lines;
 }
 
