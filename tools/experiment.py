@@ -7,6 +7,7 @@ the GPU. A file that is there is complete.
 """
 import datetime
 import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -107,14 +108,42 @@ def file_name(text):
 
 
 def first_classes(folder, count, out):
-    """A folder in OUT with the first classes by name, which nothing has chosen."""
+    """A folder in OUT with the first classes by name, which nothing has chosen. Refuses one with classes of other data."""
     some = out / f"{folder.name}-{count}-classes"
     some.mkdir(parents=True, exist_ok=True)
-    for one in sorted(path for path in folder.iterdir() if path.is_dir())[:count]:
-        link = some / one.name
-        if not link.is_symlink():
-            link.symlink_to(one.resolve(), target_is_directory=True)
+    classes = {one.name: one.resolve() for one in sorted(path for path in folder.iterdir() if path.is_dir())[:count]}
+    for link in sorted(some.iterdir()):
+        if link.is_symlink() and link.resolve() != classes.get(link.name):
+            raise SystemExit(f"error: {link} leads to {link.resolve()}, which is none of the first {count} classes of "
+                             f"{folder.resolve()}: name another OUT, or, if the same pictures have moved, delete {some}")
+    for name, target in classes.items():
+        if not (some / name).is_symlink():
+            (some / name).symlink_to(target, target_is_directory=True)
     return some.resolve()
+
+
+def fingerprint(path):
+    """Of a file its content, of a folder the names and sizes of all files below it; None of what is not there."""
+    if path.is_file():
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    if not path.is_dir():
+        return None
+    files = (os.path.join(folder, name) for folder, _, names in os.walk(path, followlinks=True) for name in names)
+    sizes = sorted((os.path.relpath(file, path), os.path.getsize(file)) for file in files if os.path.isfile(file))
+    return hashlib.sha256(json.dumps(sizes).encode()).hexdigest()
+
+
+def check_data(out, *paths):
+    """Refuses a folder whose results were made from other data: a command is kept without folders, so that it does not
+    tell. Files and folders are known by their names; what a folder does not know yet is added."""
+    file = out / "data.json"
+    known = json.loads(file.read_text()) if file.exists() else {}
+    found = {path.name: mark for path in paths if (mark := fingerprint(path))}
+    other = [str(path) for path in paths if path.name in found and known.get(path.name, found[path.name]) != found[path.name]]
+    if other:
+        raise SystemExit(f"error: {out} was made from other data than {', '.join(other)}: give the same, or name another OUT")
+    if found.keys() - known.keys():
+        write_json(file, known | found)
 
 
 def check_settings(out, settings):

@@ -1,4 +1,4 @@
-"""tools/experiment.py: results are kept with their command, trainings resumed, other settings refused."""
+"""tools/experiment.py: results are kept with their command, trainings resumed, other settings and data refused."""
 import pathlib
 import shlex
 import unittest
@@ -101,6 +101,33 @@ class ResultFolderTest(ToolTest):
         self.assertIn(f"{self.out} was made with --per-class 30 in place of 10:", str(raised.exception))
         self.assertNotIn("tail", str(raised.exception))
         self.assertEqual(self.json("settings"), {"per_class": 30, "tail": "a"})
+
+    def test_refuses_other_data_by_content_and_by_what_a_folder_holds(self):
+        for name in "texts", "train/a", "train/b":
+            (self.folder / name).parent.mkdir(exist_ok=True)
+            (self.folder / name).write_text("one")
+        paths = [self.folder / name for name in ("texts", "train", "none")]
+        experiment.check_data(self.out, *paths[:1])
+        experiment.check_data(self.out, *paths)
+        experiment.check_data(self.out, *paths)
+        self.assertEqual(sorted(self.json("data")), ["texts", "train"])
+        (self.folder / "train/b").rename(self.folder / "train/c")
+        with self.assertRaisesRegex(SystemExit, "out was made from other data than [^,]*/train: give the same"):
+            experiment.check_data(self.out, *paths)
+        (self.folder / "texts").write_text("two")
+        with self.assertRaisesRegex(SystemExit, "from other data than [^,]*/texts, [^,]*/train:"):
+            experiment.check_data(self.out, *paths)
+
+    def test_classes_of_other_data_are_refused(self):
+        for folder, names in ("one", "abc"), ("two", "bcd"):
+            for name in names:
+                (self.folder / folder / "train" / name).mkdir(parents=True)
+        for _ in range(2):
+            some = experiment.first_classes(self.folder / "one/train", 2, self.out)
+            self.assertEqual(sorted(link.name for link in some.iterdir()), ["a", "b"])
+        with self.assertRaisesRegex(SystemExit, "a leads to .*one/train/a, which is none of the first 2 classes of .*two"):
+            experiment.first_classes(self.folder / "two/train", 2, self.out)
+        self.assertEqual(sorted(link.name for link in some.iterdir()), ["a", "b"])
 
 
 class TextTest(unittest.TestCase):

@@ -150,6 +150,16 @@ class ConversionTest(ToolTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("--validation-share 0.1 in place of 0.2", done.stderr)
 
+    def test_refuses_other_data_in_the_same_folder(self):
+        self.run_tool("--kernels", "elu", "--seeds", "0")
+        self.run_tool("--kernels", "elu", "--seeds", "0")
+        calls = len(self.program.calls())
+        (self.glue / "CoLA/dev.tsv").write_text("x\t1\t*\tAnother text\n")
+        done = self.tool("glue", "conversion", self.glue, self.out, "--model", self.model, "--seeds", "0")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("was made from another CoLA/dev.tsv than that of", done.stderr)
+        self.assertEqual(len(self.program.calls()), calls)
+
 
 if __name__ == "__main__":
     unittest.main()
