@@ -54,6 +54,11 @@ class InterruptTest(ToolTest):
         self.assertIn("an error", trial.read_only())
         trial.disk()
 
+    def test_a_single_time_is_enough(self):
+        trial = self.trial("good", times=1)
+        self.assertRegex(trial.step(), "killed at 1 of 3 changes")
+        self.assertRegex(trial.full(), "full from 1 of 3 changes on")
+
     def test_finds_a_file_that_is_written_in_place(self):
         trial = self.trial("in place", times=40)
         for way in (trial.kill, trial.step, trial.full):
