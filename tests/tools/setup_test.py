@@ -79,14 +79,14 @@ EXAMPLE_PICTURES="{add(wheel, "scikit-image", "0.26.0", pictures)}"
 EXAMPLE_FILES=(cat.png cup.png)
 """
 
-    def start(self, **environment):
-        return subprocess.Popen(["bash", str(self.folder / "checkout/tools/setup"), "--no-apt"], text=True,
+    def start(self, *options, **environment):
+        return subprocess.Popen(["bash", str(self.folder / "checkout/tools/setup"), "--no-apt", *options], text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
                                 env=self.environment | environment)
 
-    def setup(self, **environment):
+    def setup(self, *options, **environment):
         """(exit status, output) of a run to its end."""
-        process = self.start(**environment)
+        process = self.start(*options, **environment)
         output = process.communicate(timeout=240)[0]
         return process.returncode, output
 
@@ -148,6 +148,19 @@ class Archives(SetupTest):
         self.assertEqual(status, 0, output)
         self.assertIn("not to be had now, going on without it", output)
         self.assertEqual(set(self.contents()), set(FOLDERS) - {"models/smollm2"})
+
+    def test_a_compiler_of_another_cuda_is_not_enough(self):
+        files = {f"nvidia/cu13/{name}": NUMBERS for name in ("bin/nvcc", "nvvm/bin/cicc", "lib/libcudart.so.13")}
+        pin = self.index.add(wheel, "nvidia-cuda-nvcc", "99.0", files)  # no machine has this one
+        self.versions.write_text(self.versions.read_text().replace("CUDA_COMPILER=()", f'CUDA_COMPILER=("{pin}")'))
+        nvcc, path = self.folder / "bin/nvcc", {"PATH": f"{self.folder / 'bin'}:{self.environment['PATH']}"}
+        nvcc.parent.mkdir()
+        for release, fetched in ("99.1", False), ("98.0", True):
+            nvcc.write_text(f"#!/bin/sh\necho Cuda compilation tools, release {release}, V{release}.1\n")
+            nvcc.chmod(0o755)
+            status, output = self.setup("--cuda", **path)
+            self.assertEqual(status, 0, output)
+            self.assertEqual((self.deps / "cuda/nvidia/cu13/bin/nvcc").exists(), fetched, output)
 
 
 class Networks(SetupTest):
