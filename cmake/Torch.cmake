@@ -78,6 +78,6 @@ if(EXISTS "${_torch}/lib/libtorch_cuda.so" AND _cudart)
   # Loading libtorch_cuda registers the CUDA back end: --as-needed must not drop it.
   add_library(torchw::cuda INTERFACE IMPORTED GLOBAL)
   set_target_properties(torchw::cuda PROPERTIES INTERFACE_LINK_LIBRARIES
-    "torchw::c10_cuda;-Wl,--push-state,--no-as-needed,${_torch}/lib/libtorch_cuda.so,--pop-state")
+    "torchw::c10_cuda;-Wl,--push-state,--no-as-needed,\"${_torch}/lib/libtorch_cuda.so\",--pop-state") # CMake quotes no flags
 endif()
 message(STATUS "LibTorch: ${_torch}")

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 from support import ROOT, load
 
@@ -46,6 +47,13 @@ class Reading(unittest.TestCase):
             file.flush()
             self.assertEqual(sbom.read_pins(file.name), {"APT_TESTS": ["clang-14", "xvfb"], "TORCH_LEAN": ["torch 2 ab"],
                                                          "MODEL_TEXT": ["text 1 cd"]})
+
+    def test_libraries_in_a_folder_with_a_space(self):
+        listing = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc10.so => /some folder/lib (a)/libc10.so (0x00007f01)\n" \
+            "\tlibc.so.6 => /lib/libc.so.6 (0x00007f02)\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f03)\n"
+        with mock.patch.object(sbom, "output_of", return_value=listing):
+            self.assertEqual(sbom.libraries_of("program"), {"libc10.so": pathlib.Path("/some folder/lib (a)/libc10.so"),
+                                                            "libc.so.6": pathlib.Path("/lib/libc.so.6")})
 
 
 @unittest.skipIf(os.environ.get("Torch_DIR"), "a LibTorch of one's own has no row")
