@@ -80,6 +80,14 @@ class InterruptTest(ToolTest):
             trial.read_only()
 
 
+    def test_leaves_no_process_when_it_is_stopped(self):
+        trial = self.trial("good")
+        trial.case.command = lambda: [sys.executable, "-c", "import time; time.sleep(60)"]
+        process = trial.runner.start(preload=False)
+        trial.runner.end()
+        self.assertLess(process.returncode, 0)
+
+
 class HubTest(ToolTest):
     def test_finds_a_download_that_begins_anew_each_time(self):
         case = interrupt.PROGRAM_CASES["download"]("download", self.folder / "case")
