@@ -110,7 +110,7 @@ if(TARGET plain_tests)
   add_test(NAME plain_tests COMMAND plain_tests)
   # GCC 13 checks uses after return by default, in frames that it aligns too little for AVX-512 (GCC's bug 110027).
   set_tests_properties(plain_tests PROPERTIES ENVIRONMENT
-    "ASAN_OPTIONS=detect_stack_use_after_return=0;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0")
+    "ASAN_OPTIONS=detect_stack_use_after_return=0;LSAN_OPTIONS=suppressions='${CMAKE_SOURCE_DIR}/cmake/lsan.supp':print_suppressions=0")
 endif()
 
 # What crosses threads, under ThreadSanitizer: the worker with a runner that has no models, background jobs, a team of

@@ -20,7 +20,8 @@ import sys
 import threading
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PROGRAM = os.environ.get("HYDRASCOPE_PROGRAM", str(ROOT / "build/hydrascope"))
+NAMED = os.environ.get("HYDRASCOPE_PROGRAM", str(ROOT / "build/hydrascope"))
+PROGRAM = os.path.abspath(NAMED) if "/" in NAMED else NAMED  # commands run in other folders
 MEASURED_BY = ("program", "commit", "date", "cpu", "gpu")
 
 

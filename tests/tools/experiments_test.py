@@ -1,5 +1,6 @@
 """tools/decoder-experiments, tools/vision-experiments: which commands they run, what they make of the answers."""
 import json
+import os
 import pathlib
 import unittest
 
@@ -122,8 +123,8 @@ class DecoderTest(ToolTest):
 
 
 class VisionTest(ToolTest):
-    def run_tool(self, experiment, *words):
-        return self.tool("vision-experiments", experiment, self.folder, self.out, "--seeds", "1", *words)
+    def run_tool(self, experiment, *words, **environment):
+        return self.tool("vision-experiments", experiment, self.folder, self.out, "--seeds", "1", *words, **environment)
 
     def setUp(self):
         super().setUp()
@@ -152,6 +153,13 @@ class VisionTest(ToolTest):
         self.assertEqual(list(self.json("heads")["rows"]), ["softmax:heads=1", "softmax:heads=12", "softmax:heads=384"])
         self.run_tool("heads", "--rows", "heads=96,norm=row")
         self.assertEqual(len(self.json("heads")["rows"]), 3 + 2 + 7)
+        done = self.run_tool("heads", "--rows", "head=1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("error: --rows head=1: no row of heads has", done.stderr)
+
+    def test_a_program_is_named_from_where_the_tool_is_started(self):
+        done = self.run_tool("maps", "--rows", "elu", HYDRASCOPE_PROGRAM=os.path.relpath(self.program.path))
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_models_from_random_weights_see_the_first_classes_by_name(self):
         for part in "train", "val":
