@@ -41,7 +41,8 @@ class CheckTidyTest(unittest.TestCase):
 
     def build(self, checkout, build, sources=("tests/three.cpp",)):
         """A build folder as cmake names its files where it was called with these folders."""
-        unit = self.write(build / "generated/units/engine_engine_0.cpp", '#include "engine/one.cpp"\n#include "engine/two.cpp"\n')
+        unit = self.write(build / "generated/units/engine_engine_0.cpp",
+                          '#include "engine/one.cpp"\n#include "engine/two.cpp"\n')
         files = [unit, *(checkout / source for source in sources)]
         self.write(build / "compile_commands.json", json.dumps(
             [{"directory": str(build), "file": str(file), "command": f"c++ -o {file.name}.o -c {file}"} for file in files]))
