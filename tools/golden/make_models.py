@@ -158,6 +158,9 @@ def main():
                         patch_size=14, layerscale_value=1.0, **labels("cat", "dog", "bird", "fish"))
     shortest = processor("BitImageProcessor", {"shortest_edge": 36}, 28) | {"do_convert_rgb": True}
     make_vision("dinov2", dino, Dinov2ForImageClassification, shortest, [(28, 28), (28, 42)], half, False)
+    giant = Dinov2Config(hidden_size=24, num_hidden_layers=2, num_attention_heads=2, mlp_ratio=2, image_size=28,
+                         patch_size=14, layerscale_value=1.0, use_swiglu_ffn=True, **labels("cat", "dog", "bird"))
+    make_vision("dinov2-swiglu", giant, Dinov2ForImageClassification, shortest, [(28, 28)], half, False)
     make_timm("timm-vit", "vit", "vit_tiny_patch16_224", False)
     make_timm("timm-deit-distilled", "deit-distilled", "deit_tiny_distilled_patch16_224", True)
     make_bert("bert", BertForSequenceClassification, list(TEXTS), half, **labels("no", "maybe", "yes"))

@@ -84,6 +84,7 @@ ModelConfig read_vision(const ConfigFields& fields, const std::string& family) {
   }
   const int hidden = static_cast<int>(config.width * fields.real("mlp_ratio", 0.01, 64, 4.0));
   config.gated_mlp = fields.boolean("use_swiglu_ffn", false);
+  if (config.gated_mlp) config.activation = Activation::silu; // whatever hidden_act says
   // SwiGLU keeps two thirds, rounded up to a multiple of 8 (transformers, Dinov2SwiGLUFFN).
   config.intermediate = config.gated_mlp ? (hidden * 2 / 3 + 7) / 8 * 8 : hidden;
   if (config.intermediate < 1) fields.fail("mlp_ratio", "leaves no hidden unit");

@@ -41,6 +41,7 @@ INSTANTIATE_TEST_SUITE_P(
                     VisionCase{"deit-distilled", "deit-distilled/expected-16x8.safetensors"},
                     VisionCase{"dinov2", "dinov2/expected.safetensors"},
                     VisionCase{"dinov2", "dinov2/expected-28x42.safetensors"},
+                    VisionCase{"dinov2-swiglu", "dinov2-swiglu/expected.safetensors"},
                     VisionCase{"timm-vit", "timm-vit/expected.safetensors"},
                     VisionCase{"timm-deit-distilled", "timm-deit-distilled/expected.safetensors"}));
 
