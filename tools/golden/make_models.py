@@ -1,8 +1,10 @@
 """Writes tests/golden/models: tiny random checkpoints and what transformers computes from them."""
 
+import functools
 import json
 import shutil
 
+import timm
 import torch
 from transformers import (
     BertConfig,
@@ -79,18 +81,50 @@ def make_timm(name, source, architecture, distilled):
     arguments |= {"patch_size": config.patch_size, "embed_dim": config.hidden_size}
     arguments |= {"depth": config.num_hidden_layers, "num_heads": config.num_attention_heads}
     arguments |= {"mlp_ratio": config.intermediate_size / config.hidden_size}
-    half = [0.5, 0.5, 0.5]
-    pretrained = {"input_size": [3, config.image_size, config.image_size], "fixed_input_size": True}
-    pretrained |= {"interpolation": "bicubic", "crop_pct": 0.9, "crop_mode": "center", "mean": half, "std": half}
-    pretrained |= {"num_classes": config.num_labels, "first_conv": "patch_embed.proj"}
-    pretrained["classifier"] = ["head", "head_dist"] if distilled else "head"
-    written = {"architecture": architecture, "num_classes": config.num_labels, "num_features": config.hidden_size}
-    written |= {"global_pool": "token", "model_args": arguments, "pretrained_cfg": pretrained}
-    common.write_json(folder / "config.json", written)
+    write_timm_config(folder, architecture, arguments, config.image_size, ["head", "head_dist"] if distilled else "head")
     for module in model.modules():
         if isinstance(module, torch.nn.LayerNorm):
             module.eps = 1e-6
     vision_expected(model, folder, [(config.image_size, config.image_size)])
+
+
+def write_timm_config(folder, architecture, arguments, side, classifier):
+    half, classes = [0.5, 0.5, 0.5], arguments["num_classes"]
+    pretrained = {"input_size": [3, side, side], "fixed_input_size": True}
+    pretrained |= {"interpolation": "bicubic", "crop_pct": 0.9, "crop_mode": "center", "mean": half, "std": half}
+    pretrained |= {"num_classes": classes, "first_conv": "patch_embed.proj", "classifier": classifier}
+    written = {"architecture": architecture, "num_classes": classes, "num_features": arguments["embed_dim"]}
+    written |= {"global_pool": "token", "model_args": arguments, "pretrained_cfg": pretrained}
+    common.write_json(folder / "config.json", written)
+
+
+@torch.no_grad()
+def run_timm(model, pixels):
+    """What common.run_model gives, of timm's own model: hidden states and attention weights by hooks on its blocks."""
+    result = {}
+
+    def note(index, block, inputs, output):
+        x = inputs[0]
+        result[f"hidden.{index}"], result[f"hidden.{index + 1}"] = x, output
+        heads = block.attn.num_heads
+        qkv = block.attn.qkv(block.norm1(x)).reshape(*x.shape[:2], 3, heads, -1).permute(2, 0, 3, 1, 4)
+        result[f"attention.{index}"] = (qkv[0] * block.attn.scale @ qkv[1].transpose(-2, -1)).softmax(-1)
+
+    for index, block in enumerate(model.blocks):
+        block.register_forward_hook(functools.partial(note, index))
+    result["logits"] = model(pixels)
+    return result
+
+
+def make_timm_own(name, architecture):
+    """A model that transformers does not have: LayerScale, and positions of the patches alone."""
+    folder, side = MODELS / name, 12
+    arguments = {"num_classes": 5, "img_size": side, "patch_size": 4, "embed_dim": 24, "depth": 2, "num_heads": 2}
+    model = common.randomise(timm.create_model(architecture, **arguments), name).half().float().eval()
+    common.write_tensors(folder / "model.safetensors", {k: v.half() for k, v in model.state_dict().items()})
+    write_timm_config(folder, architecture, arguments, side, "head")
+    pixels = common.random_pixels(f"{name}-{side}x{side}", side, side)
+    common.write_tensors(folder / "expected.safetensors", {"pixels": pixels, **run_timm(model, pixels)})
 
 
 def write_vocabulary(folder):
@@ -163,6 +197,7 @@ def main():
     make_vision("dinov2-swiglu", giant, Dinov2ForImageClassification, shortest, [(28, 28)], half, False)
     make_timm("timm-vit", "vit", "vit_tiny_patch16_224", False)
     make_timm("timm-deit-distilled", "deit-distilled", "deit_tiny_distilled_patch16_224", True)
+    make_timm_own("timm-deit3", "deit3_small_patch16_224")
     make_bert("bert", BertForSequenceClassification, list(TEXTS), half, **labels("no", "maybe", "yes"))
     make_bert("bert-mlm", BertForMaskedLM, ["sentence"], torch.bfloat16)
     make_gamma_beta()

@@ -59,9 +59,11 @@ constexpr std::array<std::pair<const char*, const char*>, 5> timm_outer{
      {"pos_embed", "embeddings.position_embeddings"},
      {"patch_embed.proj.", "embeddings.patch_embeddings.projection."},
      {"norm.", "layernorm."}}};
-constexpr std::array<std::pair<const char*, const char*>, 5> timm_inner{
+constexpr std::array<std::pair<const char*, const char*>, 7> timm_inner{
     {{"norm1.", "layernorm_before."},
      {"norm2.", "layernorm_after."},
+     {"ls1.gamma", "layer_scale1.lambda1"},
+     {"ls2.gamma", "layer_scale2.lambda1"},
      {"attn.proj.", "attention.output.dense."},
      {"mlp.fc1.", "intermediate.dense."},
      {"mlp.fc2.", "output.dense."}}};

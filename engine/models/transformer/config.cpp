@@ -112,11 +112,9 @@ struct TimmSize {
   const char* name;
   int width, heads, layers;
 };
-constexpr TimmSize timm_sizes[] = {{"_tiny_", 192, 3, 12},
-                                   {"_small_", 384, 6, 12},
-                                   {"_base_", 768, 12, 12},
-                                   {"_large_", 1024, 16, 24},
-                                   {"_huge_", 1280, 16, 32}};
+constexpr TimmSize timm_sizes[] = {{"_tiny_", 192, 3, 12},    {"_small_", 384, 6, 12},
+                                   {"_medium_", 512, 8, 12},  {"_base_", 768, 12, 12},
+                                   {"_large_", 1024, 16, 24}, {"_huge_", 1280, 16, 32}};
 
 int number_after(const std::string& text, const std::string& word, int fallback) {
   const auto at = text.find(word);
@@ -165,7 +163,8 @@ ModelConfig read_timm(const ConfigFields& fields, const std::string& architectur
   config.intermediate = static_cast<int>(config.width * arguments.real("mlp_ratio", 0.01, 64, 4.0));
   if (config.intermediate < 1) arguments.fail("mlp_ratio", "leaves no hidden unit");
   config.layer_norm_epsilon = 1e-6; // timm's default for vision transformers
-  config.qkv_bias = arguments.boolean("qkv_bias", true);
+  // The architecture vit_base_patch16_224_miil alone leaves these biases out.
+  config.qkv_bias = arguments.boolean("qkv_bias", architecture.find("_miil") == std::string::npos);
   const ConfigFields pretrained =
       fields.object(fields.has("pretrained_cfg") ? "pretrained_cfg" : "default_cfg");
   int side = number_after(architecture, "patch16_", number_after(architecture, "patch32_", 224));

@@ -47,6 +47,7 @@ struct ModelConfig {
   double layer_norm_epsilon = 1e-12;
   bool qkv_bias = true, output_bias = true, mlp_bias = true;
   bool gated_mlp = false;          // SwiGLU: the activation of a second projection scales the first
+  bool layer_scale = false;        // ViT and DeiT by timm: LayerScale, as DINOv2; the weights tell
   std::string architecture;        // the first of `architectures`, may be empty
   std::vector<std::string> labels; // id2label in order of id; empty without
   int classes = 0;                 // 0: unknown

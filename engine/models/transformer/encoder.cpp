@@ -56,6 +56,13 @@ bool is_known_extra(const std::string& name) {
   return false;
 }
 
+// Whether the model computes something else without the tensor: it is of a block that runs, or of what timm
+// puts before the blocks (registers, a norm).
+bool is_needed(const std::string& name, const ModelInfo& info) {
+  const int layer = layer_of_parameter(name);
+  return (layer >= 0 && layer < info.layers) || name == "reg_token" || name.starts_with("norm_pre.");
+}
+
 // The checkpoint's parameters that the model uses, checked and in float32.
 TensorMap checked_parameters(const Checkpoint& checkpoint, const ExpectedParameters& expected,
                              ModelInfo& info) {
@@ -89,6 +96,12 @@ TensorMap checked_parameters(const Checkpoint& checkpoint, const ExpectedParamet
         fmt::format("lacks {} tensor{} of the model: {}{}", missing.size(), missing.size() == 1 ? "" : "s",
                     some_of(missing), unused.empty() ? "" : " (it holds, unused, " + some_of(unused) + ")"),
         remedy);
+  std::vector<std::string> needed;
+  for (const std::string& name : unused)
+    if (is_needed(name, info)) needed.push_back(name);
+  if (!needed.empty())
+    throw ForeignFile(file, "its model has parts that are not computed here: " + some_of(needed),
+                      "use a model without them, or record it as a capture (docs/captures.md)");
   if (!unused.empty())
     info.notes.push_back(
         fmt::format("the checkpoint holds tensors that the model does not use: {}", some_of(unused)));

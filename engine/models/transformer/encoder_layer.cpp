@@ -101,7 +101,14 @@ LayerNames layer_names(const ModelConfig& config) {
     if (!config.gated_mlp) names.mlp_gate = nullptr;
     return names;
   }
-  if (config.family != "dinov2") return vit_names;
+  if (config.family != "dinov2") {
+    LayerNames names = vit_names;
+    if (config.layer_scale) {
+      names.scale1 = dinov2_names.scale1;
+      names.scale2 = dinov2_names.scale2;
+    }
+    return names;
+  }
   LayerNames names = dinov2_names;
   if (config.gated_mlp) {
     names.mlp_in = "mlp.up_proj";

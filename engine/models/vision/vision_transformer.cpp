@@ -7,6 +7,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/upsample_bicubic2d.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
@@ -51,6 +52,21 @@ ExpectedParameters vision_parameters(const ModelConfig& config) {
     expected["classifier.bias"] = {{classes}, needed};
   }
   return expected;
+}
+
+// Models of timm with no_embed_class, such as deit3, have positions of the patches alone: those of the first
+// tokens become zeros.
+Checkpoint with_prefix_positions(Checkpoint checkpoint, const ModelConfig& config) {
+  const auto found = checkpoint.tensors.find("embeddings.position_embeddings");
+  const Grid grid = trained_grid(config);
+  if (found == checkpoint.tensors.end() || found->second.dim() != 3 ||
+      found->second.size(1) != grid.rows * grid.columns)
+    return checkpoint;
+  const at::Tensor patches = found->second;
+  const at::Tensor none =
+      at::zeros({patches.size(0), config.prefix_tokens, patches.size(2)}, patches.options());
+  found->second = at::cat({none, patches}, 1);
+  return checkpoint;
 }
 
 class VisionTransformer final : public Encoder {
@@ -196,7 +212,10 @@ private:
 std::shared_ptr<const Model> make_vision_transformer(const ModelConfig& config,
                                                      const std::filesystem::path& folder,
                                                      const Checkpoint& checkpoint) {
-  return std::make_shared<VisionTransformer>(config, folder, checkpoint);
+  ModelConfig completed = config; // timm's config.json does not say whether there is LayerScale
+  completed.layer_scale = checkpoint.tensors.contains("encoder.layer.0.layer_scale1.lambda1");
+  return std::make_shared<VisionTransformer>(
+      completed, folder, config.timm ? with_prefix_positions(checkpoint, config) : checkpoint);
 }
 
 } // namespace hydrascope

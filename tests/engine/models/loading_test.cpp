@@ -18,6 +18,7 @@
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/models/transformer/checkpoint.h"
+#include "engine/models/transformer/config.h"
 #include "engine/models/transformer/linear.h"
 #include "engine/models/transformer/model.h"
 #include "tests/engine/models/golden.h"
@@ -112,6 +113,80 @@ TEST_F(LoadingModels, MissingTensorsAreNamed) {
   const std::string message = refusal<BrokenFile>();
   EXPECT_NE(message.find("encoder.layer.1.output.dense.weight"), std::string::npos) << message;
   EXPECT_NE(message.find("lacks 1 tensor "), std::string::npos) << message;
+}
+
+// What such a tensor does would be missing from every number without a word.
+TEST_F(LoadingModels, PartsOfABlockThatAreNotComputedAreRefused) {
+  const std::vector<float> ones(24, 1);
+  const auto add = [&](const std::string& name) {
+    rewrite([&](auto& tensors) { tensors[name] = {ElementType::f32, {24}, std::as_bytes(std::span(ones))}; });
+  };
+  add("bert.encoder.layer.2.output.scale"); // of a block that does not run
+  EXPECT_EQ(load_model(folder_)->info().notes.size(), 1U);
+  add("bert.encoder.layer.1.output.scale");
+  const std::string message = refusal<ForeignFile>();
+  EXPECT_NE(message.find("encoder.layer.1.output.scale"), std::string::npos) << message;
+  EXPECT_EQ(message.find("encoder.layer.2."), std::string::npos) << message;
+}
+
+TEST(LoadingDecoders, BuffersOfABlockMayBeStored) {
+  const ScratchFolder scratch;
+  const std::vector<float> ones(48 * 48, 1);
+  const auto all = std::as_bytes(std::span(ones));
+  const auto notes_with = [&](const char* model, const std::map<std::string, TensorView>& more) {
+    const fs::path folder = scratch.path() / model;
+    fs::copy(golden_folder() / "decoders" / model, folder, fs::copy_options::recursive);
+    const SafetensorsFile opened = SafetensorsFile::open(folder / "model.safetensors");
+    auto tensors = opened.tensors();
+    tensors.insert(more.begin(), more.end());
+    write_safetensors(folder / "model.safetensors", tensors);
+    return load_model(folder)->info().notes;
+  };
+  EXPECT_TRUE(notes_with("gpt2", {{"transformer.h.0.attn.bias", {ElementType::f32, {1, 1, 48, 48}, all}},
+                                  {"transformer.h.0.attn.masked_bias",
+                                   {ElementType::f32, {}, all.first(sizeof(float))}}})
+                  .empty());
+  EXPECT_TRUE(notes_with("mistral", {{"model.layers.1.self_attn.rotary_emb.inv_freq",
+                                      {ElementType::f32, {4}, all.first(4 * sizeof(float))}}})
+                  .empty());
+}
+
+class LoadingTimm : public LoadingModels {
+protected:
+  LoadingTimm() : LoadingModels("timm-deit3") {}
+};
+
+TEST_F(LoadingTimm, LayerScaleIsNeededInEveryBlock) {
+  EXPECT_TRUE(load_model(folder_)->info().notes.empty());
+  rewrite([](auto& tensors) { tensors.erase("blocks.1.ls2.gamma"); });
+  EXPECT_NE(refusal<BrokenFile>().find("encoder.layer.1.layer_scale2"), std::string::npos);
+}
+
+TEST_F(LoadingTimm, WhatStandsBeforeTheBlocksIsNotLeftOut) {
+  const std::vector<float> ones(96, 1);
+  const auto all = std::as_bytes(std::span(ones));
+  const std::map<std::string, TensorView> parts{
+      {"reg_token", {ElementType::f32, {1, 4, 24}, all}},
+      {"norm_pre.weight", {ElementType::f32, {24}, all.first(24 * sizeof(float))}}};
+  for (const auto& part : parts) {
+    rewrite([&](auto& tensors) { tensors.insert(part); });
+    EXPECT_NE(refusal<ForeignFile>().find(part.first), std::string::npos);
+    rewrite([&](auto& tensors) { tensors.erase(part.first); });
+  }
+}
+
+TEST_F(LoadingTimm, ArchitecturesSayWhatTheConfigurationLeavesOut) {
+  const auto drop_biases = [](auto& tensors) {
+    for (const char* block : {"0", "1"}) tensors.erase(std::string("blocks.") + block + ".attn.qkv.bias");
+  };
+  rewrite(drop_biases);
+  EXPECT_NE(refusal<BrokenFile>().find("query.bias"), std::string::npos);
+  set("architecture", "vit_base_patch16_224_miil");
+  EXPECT_NO_THROW(load_model(folder_));
+  set("architecture", "deit3_medium_patch16_224");
+  set("model_args", {{"img_size", 12}, {"patch_size", 4}, {"embed_dim", 24}});
+  EXPECT_EQ(read_config(folder_).heads, 8);
+  EXPECT_EQ(read_config(folder_).layers, 12);
 }
 
 TEST_F(LoadingModels, IntegersAreNoWeights) {

@@ -43,7 +43,8 @@ INSTANTIATE_TEST_SUITE_P(
                     VisionCase{"dinov2", "dinov2/expected-28x42.safetensors"},
                     VisionCase{"dinov2-swiglu", "dinov2-swiglu/expected.safetensors"},
                     VisionCase{"timm-vit", "timm-vit/expected.safetensors"},
-                    VisionCase{"timm-deit-distilled", "timm-deit-distilled/expected.safetensors"}));
+                    VisionCase{"timm-deit-distilled", "timm-deit-distilled/expected.safetensors"},
+                    VisionCase{"timm-deit3", "timm-deit3/expected.safetensors"}));
 
 class TextGolden : public testing::TestWithParam<VisionCase> {
 protected:
