@@ -43,8 +43,14 @@ ExpectedParameters bert_parameters(const ModelConfig& config) {
   const std::int64_t classes = config.labels.empty() ? -1 : config.classes;
   expected["pooler.dense.weight"] = {{width, width}, classifies};
   expected["pooler.dense.bias"] = {{width}, classifies};
-  expected["classifier.weight"] = {{classes, width}, classifies};
-  expected["classifier.bias"] = {{classes}, classifies};
+  // Those of BertForTokenClassification and BertForMultipleChoice read each token, and one text of several:
+  // they are left out, with a note.
+  const bool other_classifier =
+      config.architecture == "BertForTokenClassification" || config.architecture == "BertForMultipleChoice";
+  if (!other_classifier) {
+    expected["classifier.weight"] = {{classes, width}, classifies};
+    expected["classifier.bias"] = {{classes}, classifies};
+  }
   expected["cls.predictions.transform.dense.weight"] = {{width, width}, predicts};
   expected["cls.predictions.transform.dense.bias"] = {{width}, predicts};
   expected["cls.predictions.transform.LayerNorm.weight"] = {{width}, predicts};

@@ -290,8 +290,9 @@ ModelInfo info_of(const ModelConfig& config, const std::filesystem::path& folder
   info.image_size = config.image_height;
   info.prefix_tokens = config.prefix_tokens;
   info.max_tokens = config.max_positions;
-  info.has_classifier =
-      config.timm ? config.classes > 0 : config.architecture.find("Classification") != std::string::npos;
+  info.has_classifier = config.timm ? config.classes > 0
+                                    : config.architecture.find("Classification") != std::string::npos &&
+                                          config.architecture != "BertForTokenClassification";
   if (info.has_classifier) info.labels = config.labels;
   return info;
 }

@@ -260,6 +260,18 @@ TEST_F(LoadingModels, WhatPublishedCheckpointsLeaveOutMayBeMissing) {
   EXPECT_TRUE(model->info().notes.empty());
 }
 
+// They have the names of a sequence's classifier, whose probabilities would mean nothing.
+TEST_F(LoadingModels, ClassifiersOfTokensAndChoicesAreLeftOut) {
+  for (const char* architecture : {"BertForTokenClassification", "BertForMultipleChoice"}) {
+    set("architectures", nlohmann::json::array({architecture}));
+    EXPECT_FALSE(read_model_info(folder_).has_classifier) << architecture;
+    const auto model = load_model(folder_);
+    EXPECT_FALSE(model->info().has_classifier) << architecture;
+    ASSERT_EQ(model->info().notes.size(), 1U) << architecture;
+    EXPECT_NE(model->info().notes[0].find("classifier.weight"), std::string::npos) << model->info().notes[0];
+  }
+}
+
 TEST_F(LoadingModels, HashIsThatOfTheFile) {
   EXPECT_EQ(load_model(folder_)->hash(), sha256_of_file(folder_ / "model.safetensors"));
 }
