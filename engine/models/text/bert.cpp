@@ -132,14 +132,14 @@ private:
   mutable std::unique_ptr<const TextTokenizer> tokenizer_;
 };
 
-// Removes tokens from the end of the longer text until both fit, as transformers' longest_first does.
+// Cuts the longer text, or both to the same length, of which the longer one gets the odd token: tokenizers'
+// longest_first.
 void cut(Pieces& first, Pieces& second, std::size_t room) {
-  while (first.size() + second.size() > room) {
-    if (first.size() > second.size())
-      first.pop_back();
-    else
-      second.pop_back();
-  }
+  Pieces& shorter = first.size() > second.size() ? second : first;
+  Pieces& longer = first.size() > second.size() ? first : second;
+  const std::size_t least = std::min(shorter.size(), room / 2);
+  shorter.resize(least);
+  longer.resize(std::min(longer.size(), room - least));
 }
 
 TextPreparer::TextPreparer(std::filesystem::path folder, int vocabulary, int max_tokens)

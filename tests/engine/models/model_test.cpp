@@ -106,6 +106,25 @@ TEST(TextInput, IsCutAtThePositionTable) {
   EXPECT_EQ(pair.token_types.sum().item<std::int64_t>(), 3);
 }
 
+// Of 21 tokens beside the special ones the longer text gets 11, the second of two that are as long: what
+// transformers' tokenizer gives with truncation to 24 tokens.
+TEST(TextInput, OfAPairThatIsCutTheLongerTextGetsTheOddToken) {
+  const auto model = load_model(golden_folder() / "models" / "bert");
+  const auto tokens_of_second = [&](const int first, const int second) {
+    std::string one, other;
+    for (int i = 0; i < first; ++i) one += "cat ";
+    for (int i = 0; i < second; ++i) other += "mat ";
+    const ModelInput input = model->prepare_text(one, other);
+    EXPECT_EQ(input.token_ids.size(1), 24);
+    return input.token_types.sum().item<std::int64_t>() - 1; // its [SEP]
+  };
+  EXPECT_EQ(tokens_of_second(30, 30), 11);
+  EXPECT_EQ(tokens_of_second(30, 31), 11);
+  EXPECT_EQ(tokens_of_second(31, 30), 10);
+  EXPECT_EQ(tokens_of_second(30, 10), 10);
+  EXPECT_EQ(tokens_of_second(9, 30), 12);
+}
+
 TEST(Models, RefuseTheOtherKindOfInput) {
   const auto bert = load_model(golden_folder() / "models" / "bert");
   const auto vit = load_model(golden_folder() / "models" / "vit");
