@@ -182,5 +182,22 @@ TEST(WordPieceFiles, ErrorsNameTheFile) {
   EXPECT_EQ(load_wordpiece(folder).encode("A a A"), (std::vector<std::int32_t>{1, 3, 0, 3, 2}));
 }
 
+TEST(WordPieceFiles, JapaneseTokenizersAreNotReadAsBerts) {
+  const test::ScratchFolder scratch;
+  scratch.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n");
+  const auto refused = [&](const char* file, const std::string& text) {
+    scratch.write(file, text);
+    EXPECT_THROW(load_wordpiece(scratch.path()), ForeignFile) << text;
+    fs::remove(scratch.path() / file);
+  };
+  refused("tokenizer_config.json", R"({"tokenizer_class": "BertJapaneseTokenizer"})");
+  refused("tokenizer_config.json", R"({"do_lower_case": false, "word_tokenizer_type": "mecab"})");
+  refused("tokenizer_config.json", R"({"subword_tokenizer_type": "character"})");
+  refused("config.json", R"({"tokenizer_class": "BertJapaneseTokenizer"})");
+  scratch.write("tokenizer_config.json", R"({"tokenizer_class": "BertTokenizer"})");
+  scratch.write("config.json", R"({"model_type": "bert"})");
+  EXPECT_EQ(load_wordpiece(scratch.path()).encode("a"), (std::vector<std::int32_t>{2, 4, 3}));
+}
+
 } // namespace
 } // namespace hydrascope

@@ -103,7 +103,23 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+// Japanese BERTs have a vocab.txt, too, of words that a dictionary finds, or of characters.
+void refuse_japanese(const fs::path& file, const ConfigFields& config) {
+  const auto model_file = file.parent_path() / "config.json"; // older ones name the class there
+  const ConfigFields model = fs::exists(model_file) ? ConfigFields::of_file(model_file)
+                                                    : ConfigFields(nlohmann::json::object(), model_file);
+  const std::string kind = config.text("tokenizer_class", model.text("tokenizer_class", ""));
+  const std::string words = config.text("word_tokenizer_type", "basic");
+  const std::string pieces = config.text("subword_tokenizer_type", "wordpiece");
+  if (!kind.starts_with("BertJapanese") && words == "basic" && pieces == "wordpiece") return;
+  throw ForeignFile(
+      file.string(),
+      "is the vocabulary of a Japanese tokenizer (" + words + ", " + pieces + "), which is not supported",
+      "use a model with BERT's tokenizer");
+}
+
 WordPieceSettings from_vocabulary(const fs::path& file, const ConfigFields& config) {
+  refuse_japanese(file, config);
   WordPieceSettings settings;
   settings.vocabulary = lines_of(read_text_file(file));
   settings.unknown = token_text(config, "unk_token", settings.unknown);
