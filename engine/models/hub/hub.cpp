@@ -24,15 +24,16 @@ namespace fs = std::filesystem;
 constexpr const char* single_weights = "model.safetensors";
 constexpr const char* weights_index = "model.safetensors.index.json";
 // In the order in which they are fetched.
-constexpr std::array<const char*, 9> small_files{"config.json",
-                                                 "preprocessor_config.json",
-                                                 "vocab.txt",
-                                                 "vocab.json",
-                                                 "merges.txt",
-                                                 "tokenizer.json",
-                                                 "tokenizer_config.json",
-                                                 "special_tokens_map.json",
-                                                 "generation_config.json"};
+constexpr std::array<const char*, 10> small_files{"config.json",
+                                                  "preprocessor_config.json",
+                                                  "vocab.txt",
+                                                  "vocab.json",
+                                                  "merges.txt",
+                                                  "added_tokens.json",
+                                                  "tokenizer.json",
+                                                  "tokenizer_config.json",
+                                                  "special_tokens_map.json",
+                                                  "generation_config.json"};
 
 [[noreturn]] void reject_listing(const HubSettings& settings, const std::string& repository) {
   throw Error(repository, settings.endpoint + " replied with something that is not a model's listing",
@@ -123,7 +124,7 @@ public:
     fetch_all({files.front()}); // config.json
     const ModelInfo info = checked_info();
     fetch_all({files.begin() + 1, files.end()});
-    if (info.causal)
+    if (info.causal || (info.input == InputKind::text && has_byte_pair(snapshot_)))
       static_cast<void>(load_byte_pair(snapshot_)); // throws where it cannot be read
     else if (info.input == InputKind::text)
       static_cast<void>(load_wordpiece(snapshot_));

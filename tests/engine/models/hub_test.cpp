@@ -393,6 +393,17 @@ TEST_F(Hub, TextModelsBringTheirVocabulary) {
   EXPECT_TRUE(fs::exists(snapshot() / "tokenizer_config.json"));
 }
 
+TEST_F(Hub, ABertMayHaveBytePairs) {
+  const fs::path golden = source_folder() / "tests/golden";
+  server_.add(name, {{"config.json", read_text_file(golden / "models/bert/config.json")},
+                     {"tokenizer.json", read_text_file(golden / "byte_pair/llama3/tokenizer.json")},
+                     {"added_tokens.json", "{}"},
+                     {"model.safetensors", read_text_file(golden / "models/bert/model.safetensors")}});
+  EXPECT_EQ(fetch().info.family, "bert");
+  EXPECT_TRUE(is_complete_model(snapshot()));
+  EXPECT_TRUE(fs::exists(snapshot() / "added_tokens.json")) << "which vocab.json and merges.txt need";
+}
+
 TEST_F(Hub, AModelThatIsNotThereNamesTheCommand) {
   EXPECT_THAT(message_of<Error>([] { resolve_model("org/absent"); }),
               HasSubstr("hydrascope fetch org/absent"));
