@@ -100,6 +100,18 @@ bool is_known_type(const torch::jit::Value& value) {
          });
 }
 
+// Numbers, and lists of lists of them: no unions.
+bool holds_numbers_of_one_type(const c10::Type& type) {
+  switch (type.kind()) {
+    case c10::TypeKind::ListType:
+      return holds_numbers_of_one_type(*type.expectRef<c10::ListType>().getElementType());
+    case c10::TypeKind::IntType:
+    case c10::TypeKind::FloatType:
+    case c10::TypeKind::BoolType: return true;
+    default: return false;
+  }
+}
+
 // Lists of any type can grow without a tensor's memory, but for taking one element.
 bool has_list_of_anything(const c10::FunctionSchema& schema) {
   const std::string& name = schema.name();
@@ -234,6 +246,9 @@ private:
     if (makes_text(node)) fail(node, texts_are_literals);
     for (std::size_t i = 0; i < schema->arguments().size(); ++i)
       type_or_layout(node, schema->arguments()[i], *node.input(i));
+    // LibTorch copies a list of floats and a list of integers by the type of the first one, past its end.
+    if (name == "tensor" && !holds_numbers_of_one_type(*node.input(0)->type()))
+      fail(node, "the numbers of a list must be of one type, as in [1., 2.]");
     // With copy=True LibTorch dereferences the missing device.
     if (name == "to" && schema->overload_name() == "prim_Device" &&
         node.input(1)->type()->kind() != c10::TypeKind::DeviceObjType)

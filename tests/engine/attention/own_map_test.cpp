@@ -109,6 +109,8 @@ std::vector<Bad> bad_sources() {
        "a type must be written as"},
       {"a layout", map_of("return torch.ones_like(x, layout=99)"), 2, "layout is not allowed"},
       {"a copy to no device", map_of("return torch.relu(x).to(None, copy=True)"), 2, "to() needs a type"},
+      {"a list of floats and one of integers",
+       map_of("return x + torch.tensor([[1., 1., 1.], [-1, -1, -1]]).sum()"), 2, "must be of one type"},
       {"many signs", map_of("return " + signs + "x"), 0, ""},
       // names
       {"unknown operator", "def phi(x):\n\n    return torch.expp(x)\n", 3,
@@ -238,6 +240,7 @@ def phi(x):
     a, b = x.chunk(2, -1)
     c, d = torch.split(torch.cat([b, a], -1), x.shape[-1] // 2, -1)
     y = y + torch.cat([d, c], -1) - torch.stack(x.unbind(-1), -1)
+    y = y * torch.tensor([[1., 2.], [3., 4.]]).sum() + torch.tensor(1) + torch.tensor([True])
     return torch.cat([y, y * math.sqrt(2.0)], dim=-1)
 )";
   EXPECT_EQ(said_of(text).reason, "");
