@@ -52,6 +52,19 @@ void check_range(const Arguments arguments) {
   TORCH_CHECK(std::abs(arguments[step].toScalar().toDouble()) >= 1, "the step of integers is less than 1");
 }
 
+// repeat_interleave(repeats, output_size), repeat_interleave(x, repeats, dim, output_size)
+void check_repeats(const Arguments arguments) {
+  constexpr std::size_t of_numbers = 2, of_tensor = 4;
+  const std::size_t count = arguments.size(), place = count == of_numbers ? 0 : 1;
+  if ((count != of_numbers && count != of_tensor) || !arguments[place].isTensor()) return;
+  const at::Tensor& repeats = arguments[place].toTensor();
+  // A single number counts for all of x.
+  const std::int64_t times = place == 1 && repeats.numel() == 1 ? arguments[0].toTensor().numel() : 1;
+  constexpr double most = 0x1p31; // beyond 2^63 the sum overflows, and memory is taken for what remains of it
+  TORCH_CHECK(repeats.sum(at::kDouble).item<double>() * static_cast<double>(times) <= most,
+              "there are more than 2^31 repeats");
+}
+
 struct Guard {
   const char* name;
   ArgumentCheck check;
@@ -61,6 +74,7 @@ constexpr Guard guards[] = {
     {"aten::floordiv", check_division},
     {"aten::divmod", check_division},
     {"aten::arange", check_range},
+    {"aten::repeat_interleave", check_repeats},
     {"aten::chunk", [](const Arguments arguments) { check_pieces(arguments, false); }},
     {"aten::split", [](const Arguments arguments) { check_pieces(arguments, true); }},
     {"aten::unbind", [](const Arguments arguments) { check_pieces(arguments, false); }},

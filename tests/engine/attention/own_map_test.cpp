@@ -111,6 +111,13 @@ std::vector<Bad> bad_sources() {
       {"a copy to no device", map_of("return torch.relu(x).to(None, copy=True)"), 2, "to() needs a type"},
       {"a list of floats and one of integers",
        map_of("return x + torch.tensor([[1., 1., 1.], [-1, -1, -1]]).sum()"), 2, "must be of one type"},
+      {"repeats whose sum overflows",
+       map_of("return x + torch.repeat_interleave(torch.tensor([9223372036854775807, 9223372036854775807, "
+              "4])).sum()"),
+       2, "more than 2^31 repeats"},
+      {"repeats of a tensor that overflow",
+       map_of("return x + x.repeat_interleave(torch.tensor([4611686018427387904]), 3).sum()"), 2,
+       "more than 2^31 repeats"},
       {"many signs", map_of("return " + signs + "x"), 0, ""},
       // names
       {"unknown operator", "def phi(x):\n\n    return torch.expp(x)\n", 3,
@@ -240,6 +247,7 @@ def phi(x):
     a, b = x.chunk(2, -1)
     c, d = torch.split(torch.cat([b, a], -1), x.shape[-1] // 2, -1)
     y = y + torch.cat([d, c], -1) - torch.stack(x.unbind(-1), -1)
+    y = y + x.repeat_interleave(torch.tensor([2]), 3)[..., ::2] + x.repeat_interleave(2, -1)[..., ::2]
     y = y * torch.tensor([[1., 2.], [3., 4.]]).sum() + torch.tensor(1) + torch.tensor([True])
     return torch.cat([y, y * math.sqrt(2.0)], dim=-1)
 )";
