@@ -140,6 +140,10 @@ public:
       case torch::jit::TK_SUBSCRIPT: // the compiler takes the first index without a check
         if (torch::jit::Subscript(tree).subscript_exprs().empty()) fail(*tree, "an index is missing in []");
         return parts(*tree);
+      case torch::jit::TK_PARAM: // the compiler runs defaults before any other check
+        if (torch::jit::Param(tree).defaultValue().present())
+          fail(*tree, "an argument has no default here; parameters = {…} declares how one starts");
+        return parts(*tree);
       case torch::jit::TK_STRINGLITERAL: fail(*tree, texts_are_literals);
       case torch::jit::TK_VAR: return variable(torch::jit::Var(tree));
       case torch::jit::TK_APPLY: return call(torch::jit::Apply(tree), false);

@@ -20,6 +20,7 @@
 #include <torch/csrc/jit/frontend/sugared_value.h>
 #include <torch/csrc/jit/passes/inliner.h>
 
+#include "engine/attention/own/allocation_limit.h"
 #include "engine/attention/own/allowed_operators.h"
 #include "engine/attention/own/guarded_operators.h"
 #include "engine/base/error.h"
@@ -204,7 +205,11 @@ std::string interpreter_reason(const std::string& message) {
 
 std::map<std::string, CompiledFunction> compile(const MapSource& source) {
   std::map<std::string, CompiledFunction> functions;
-  on_deep_stack([&] { functions = compile_here(source); });
+  on_deep_stack([&] {
+    constexpr std::size_t bytes = std::size_t{256} << 20;
+    const AllocationLimit limit(bytes); // the compiler computes with the constants it sees
+    functions = compile_here(source);
+  });
   return functions;
 }
 

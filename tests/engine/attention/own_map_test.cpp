@@ -118,6 +118,11 @@ std::vector<Bad> bad_sources() {
       {"repeats of a tensor that overflow",
        map_of("return x + x.repeat_interleave(torch.tensor([4611686018427387904]), 3).sum()"), 2,
        "more than 2^31 repeats"},
+      {"a default that is computed", "def f(x, n: int = 7 % 0):\n    return x\n" + map_of("return f(x)"), 1,
+       "an argument has no default"},
+      {"a default that is huge",
+       "def f(x, y=torch.ones([100000, 1000000])):\n    return x\n" + map_of("return f(x)"), 1,
+       "an argument has no default"},
       {"many signs", map_of("return " + signs + "x"), 0, ""},
       // names
       {"unknown operator", "def phi(x):\n\n    return torch.expp(x)\n", 3,
