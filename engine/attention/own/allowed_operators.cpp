@@ -240,6 +240,9 @@ private:
     const std::string_view name = kind.toUnqualString();
     if (kind.is_prim()) {
       if (!primitives().contains(name)) fail(node, python_name(kind.toQualString()) + " is not allowed here");
+      // Tensors on "meta" have no memory, and some operators then leave that of their result as it was.
+      if (kind == torch::jit::prim::Constant && node.output()->type()->kind() == c10::TypeKind::DeviceObjType)
+        fail(node, "a device must be written as x.device");
       return;
     }
     const c10::FunctionSchema* const schema = node.maybeSchema();

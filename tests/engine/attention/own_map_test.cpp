@@ -143,7 +143,10 @@ std::vector<Bad> bad_sources() {
       {"other tokens", map_of("return torch.relu(x)[:, :, :1]"), 0, "not (B,H,N,d′)"},
       {"no tensor", map_of("return 3"), 0, ""},
       {"truth values", map_of("return x > 0"), 0, "returns Bool"},
-      {"another device", map_of("return torch.relu(x).to(\"meta\")"), 0, "on meta"},
+      {"another device", map_of("return torch.relu(x).to(\"meta\")"), 2, "written as x.device"},
+      {"weights without memory",
+       map_of("return torch.relu(F.linear(x, torch.ones([8, x.shape[-1]]).to(\"meta\")))"), 2,
+       "written as x.device"},
       {"two tensors", map_of("return x, x"), 0, "does not return a tensor"},
       {"a product of wrong shapes", "def phi(x):\n    y = x\n    return y @ torch.ones([3, 3])\n", 3,
        "cannot be multiplied"},
@@ -253,6 +256,7 @@ def phi(x):
     c, d = torch.split(torch.cat([b, a], -1), x.shape[-1] // 2, -1)
     y = y + torch.cat([d, c], -1) - torch.stack(x.unbind(-1), -1)
     y = y + x.repeat_interleave(torch.tensor([2]), 3)[..., ::2] + x.repeat_interleave(2, -1)[..., ::2]
+    y = y + torch.zeros([2], device=x.device).sum().to(x.device) + torch.ones_like(x).to(dtype=x.dtype)
     y = y * torch.tensor([[1., 2.], [3., 4.]]).sum() + torch.tensor(1) + torch.tensor([True])
     return torch.cat([y, y * math.sqrt(2.0)], dim=-1)
 )";
