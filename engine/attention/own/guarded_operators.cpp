@@ -65,6 +65,14 @@ void check_repeats(const Arguments arguments) {
               "there are more than 2^31 repeats");
 }
 
+// diff(x, n, dim, prepend, append): of an empty tensor it takes as many differences as a dimension is long.
+void check_differences(const Arguments arguments) {
+  constexpr std::int64_t most = 16;
+  if (arguments.size() < 2 || !arguments[1].isInt()) return;
+  TORCH_CHECK(arguments[1].toInt() <= most, "diff is asked for more than ", most,
+              " differences of differences");
+}
+
 struct Guard {
   const char* name;
   ArgumentCheck check;
@@ -75,6 +83,7 @@ constexpr Guard guards[] = {
     {"aten::divmod", check_division},
     {"aten::arange", check_range},
     {"aten::repeat_interleave", check_repeats},
+    {"aten::diff", check_differences},
     {"aten::chunk", [](const Arguments arguments) { check_pieces(arguments, false); }},
     {"aten::split", [](const Arguments arguments) { check_pieces(arguments, true); }},
     {"aten::unbind", [](const Arguments arguments) { check_pieces(arguments, false); }},

@@ -123,6 +123,9 @@ std::vector<Bad> bad_sources() {
       {"a default that is huge",
        "def f(x, y=torch.ones([100000, 1000000])):\n    return x\n" + map_of("return f(x)"), 1,
        "an argument has no default"},
+      {"differences of nothing",
+       map_of("return x + torch.zeros([0, 1000000000000]).diff(1000000000000, 1).sum()"), 2,
+       "16 differences"},
       {"many signs", map_of("return " + signs + "x"), 0, ""},
       // names
       {"unknown operator", "def phi(x):\n\n    return torch.expp(x)\n", 3,
@@ -257,6 +260,7 @@ def phi(x):
     y = y + torch.cat([d, c], -1) - torch.stack(x.unbind(-1), -1)
     y = y + x.repeat_interleave(torch.tensor([2]), 3)[..., ::2] + x.repeat_interleave(2, -1)[..., ::2]
     y = y + torch.zeros([2], device=x.device).sum().to(x.device) + torch.ones_like(x).to(dtype=x.dtype)
+    y = y + x.diff(2, -1).sum(-1, keepdim=True)
     y = y * torch.tensor([[1., 2.], [3., 4.]]).sum() + torch.tensor(1) + torch.tensor([True])
     return torch.cat([y, y * math.sqrt(2.0)], dim=-1)
 )";
