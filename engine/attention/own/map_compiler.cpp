@@ -170,8 +170,11 @@ std::map<std::string, CompiledFunction> compile_here(const MapSource& source) {
     throw SourceError(source.name, line_in(message, false), compiler_reason(message));
   }
   for (const MapSource::Function& function : source.functions) {
-    check_size(source, unit->get_function(function.name));
-    const auto graph = jit::toGraphFunction(unit->get_function(function.name)).graph()->copy();
+    jit::Function* const compiled = unit->find_function(function.name);
+    if (compiled == nullptr)
+      throw SourceError(source.name, 0, fmt::format("{} is not defined", function.name));
+    check_size(source, *compiled);
+    const auto graph = jit::toGraphFunction(*compiled).graph()->copy();
     jit::Inline(*graph);
     check_operators(*graph, source);
     if (function.name != "phi" && function.name != "phi_k" && function.name != "score") continue;

@@ -18,8 +18,34 @@ bool is_name(const std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, fits) && !(text[0] >= '0' && text[0] <= '9');
 }
 
-// Without a comment, which no setting's value can hold.
-std::string_view without_comment(const std::string_view line) { return line.substr(0, line.find('#')); }
+// The text with blanks for comments and _ for quoted texts, as TorchScript's lexer sees them: what is left of
+// brackets, # and def is the source's own. Lines that begin within a text are indented.
+std::string without_texts(const std::string_view text) {
+  std::string code(text);
+  const auto cover = [&](const std::size_t start, const std::size_t end, const char by) {
+    for (std::size_t at = start; at < end; ++at)
+      if (code[at] != '\n') code[at] = at > start && code[at - 1] == '\n' ? ' ' : by;
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t start = at;
+    if (text[at] == '#') {
+      at = std::min(text.find('\n', at), text.size());
+      cover(start, at, ' ');
+    } else if (text[at] == '"' || text[at] == '\'') {
+      const bool triple = text.substr(at, 3) == std::string(3, text[at]);
+      const std::string quote(triple ? 3 : 1, text[at]);
+      for (at += quote.size(); at < text.size() && text.substr(at, quote.size()) != quote; ++at) {
+        if (text[at] == '\n' && !triple) break; // not closed: an error of the compiler's
+        if (text[at] == '\\') ++at;
+      }
+      at = std::min(at + quote.size(), text.size());
+      cover(start, at, '_');
+    } else {
+      ++at;
+    }
+  }
+  return code;
+}
 
 class Parser {
 public:
@@ -30,15 +56,17 @@ public:
 
   MapSource parsed() {
     check_letters();
-    const std::vector<std::string_view> lines = split(source_.text, '\n');
-    for (std::size_t at = 0; at < lines.size(); ++at) {
+    const std::string code = without_texts(source_.text);
+    lines_ = split(source_.text, '\n');
+    code_ = split(code, '\n');
+    for (std::size_t at = 0; at < lines_.size(); ++at) {
       line_ = static_cast<int>(at) + 1;
-      const std::string_view line = lines[at];
+      const std::string_view line = code_[at];
       const bool indented = !line.empty() && (line[0] == ' ' || line[0] == '\t');
-      const std::string_view words = trimmed(without_comment(line), " \t\r");
+      const std::string_view words = trimmed(line, " \t\r");
       const bool of_function = in_function_ && (indented || words.empty() || open_ > 0);
       if (of_function) {
-        keep(line);
+        keep(at);
         continue;
       }
       in_function_ = false;
@@ -48,13 +76,13 @@ public:
         fail("unexpected indentation");
       } else if (words.starts_with("def ")) {
         in_function_ = true;
-        keep(line);
-        head(lines, at);
+        keep(at);
+        head(at);
       } else if (words.starts_with("import ") || words.starts_with("from ")) {
         import(words);
         skip();
       } else {
-        at = setting(lines, at);
+        at = setting(at);
       }
     }
     finish();
@@ -77,12 +105,12 @@ private:
     }
   }
 
-  void keep(const std::string_view line) {
-    for (const char c : without_comment(line)) {
+  void keep(const std::size_t at) {
+    for (const char c : code_[at]) {
       if (c == '(' || c == '[' || c == '{') ++open_;
       if (c == ')' || c == ']' || c == '}') open_ = std::max(0, open_ - 1);
     }
-    source_.script.append(line).push_back('\n');
+    source_.script.append(lines_[at]).push_back('\n');
   }
   void skip() { source_.script.push_back('\n'); }
 
@@ -94,10 +122,10 @@ private:
   }
 
   // The arguments of the function whose head begins at line `at`.
-  void head(const std::vector<std::string_view>& lines, const std::size_t at) {
+  void head(const std::size_t at) {
     std::string words;
-    for (std::size_t line = at; line < lines.size() && words.find(')') == std::string::npos; ++line)
-      words += std::string(without_comment(lines[line])) + " ";
+    for (std::size_t line = at; line < code_.size() && words.find(')') == std::string::npos; ++line)
+      words += std::string(code_[line]) + " ";
     const std::size_t open = words.find('('), close = words.find(')');
     if (open == std::string::npos || close == std::string::npos || close < open)
       fail("the head of a function is def NAME(ARGUMENTS):");
@@ -116,16 +144,16 @@ private:
   }
 
   // NAME = VALUE, which may go on over several lines within brackets; returns its last line.
-  std::size_t setting(const std::vector<std::string_view>& lines, std::size_t at) {
+  std::size_t setting(std::size_t at) {
     std::string words;
     int open = 0;
     for (;; ++at) {
-      const std::string_view part = without_comment(lines[at]);
-      words.append(part).push_back(' ');
+      const std::string_view code = code_[at];
+      words.append(lines_[at].substr(0, code.find_last_not_of(" \t\r") + 1)).push_back(' '); // no comment
       skip();
-      for (const char c : part)
+      for (const char c : code)
         open += (c == '{' || c == '(' || c == '[') - (c == '}' || c == ')' || c == ']');
-      if (open <= 0 || at + 1 == lines.size()) break;
+      if (open <= 0 || at + 1 == lines_.size()) break;
     }
     const std::size_t equals = words.find('=');
     const std::string name{trimmed(std::string_view(words).substr(0, equals), " \t\r")};
@@ -289,6 +317,7 @@ private:
   }
 
   MapSource source_;
+  std::vector<std::string_view> lines_, code_; // as they were written; without_texts()
   int line_ = 0;
   int open_ = 0; // brackets in the present function
   bool in_function_ = false, normalised_ = true, hydra_ = false;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -265,6 +266,27 @@ def phi(x):
     return torch.cat([y, y * math.sqrt(2.0)], dim=-1)
 )";
   EXPECT_EQ(said_of(text).reason, "");
+}
+
+// Brackets, # and def in them are no source.
+TEST(OwnMap, MayHaveTextsThatLookLikeSource) {
+  const std::string text = R"(def scaled(x):
+    """Half of x,
+def g(x):
+  (or so, # of it
+"""
+    assert x.dim() == 4, "x is (B,H,N,d"
+    return x / 2  # don't
+
+def phi(x):
+    '''# one line"'''
+    assert x.dim() == 4, 'it\'s [not # (B,H,N,d'
+    return torch.relu(scaled(x))
+)";
+  EXPECT_EQ(said_of(text).reason, "");
+  std::vector<std::string> names;
+  for (const MapSource::Function& one : parse_map_source("typed", text).functions) names.push_back(one.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"scaled", "phi"}));
 }
 
 TEST(OwnMap, HasKeysOfItsOwnAndPositions) {
