@@ -12,11 +12,13 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/sin.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -94,6 +96,17 @@ at::Tensor start_of(const MapParameter& parameter, const std::string& name, cons
 at::Tensor trial(const std::int64_t heads, const std::int64_t tokens, const std::int64_t head_width) {
   return at::sin(at::arange(heads * tokens * head_width, at::kFloat) * 1.7)
       .view({1, heads, tokens, head_width});
+}
+
+// Features and scores are computed for blocks of tokens, for single rows, and for one token after another.
+// Throws SourceError with `reason` unless a token by itself gives what it gives among others.
+void require_same(const MapSource& source, const at::Tensor& among_others, const at::Tensor& alone,
+                  const char* const reason) {
+  constexpr double tolerance = 1e-2; // sums in another order, half precision
+  const at::Tensor sizes = among_others.abs();
+  const double largest = at::where(sizes.isfinite(), sizes, 0).max().item<double>();
+  if (!at::allclose(alone, among_others, tolerance, tolerance * std::min(largest, 1.0), true))
+    throw SourceError(source.name, 0, reason);
 }
 
 constexpr std::size_t least_limit = std::size_t{256} << 20;
@@ -286,12 +299,23 @@ void MapScript::try_out(const std::int64_t heads, const std::int64_t head_width)
   const bool rows = source_.form == MapSource::Form::hydra; // (B,1,N,D)
   const at::Tensor x = rows ? trial(1, tokens, heads * head_width) : trial(heads, tokens, head_width);
   if (source_.form == MapSource::Form::score) {
-    score(x.slice(2, 1), x, {});
+    const at::Tensor q = x.slice(2, 1), all = score(q, x, {});
+    for (std::int64_t row = 0; row < q.size(2); ++row)
+      require_same(source_, all.slice(2, row, row + 1), score(q.slice(2, row, row + 1), x, {}),
+                   "a query's weights depend on the other queries; they are computed for some at a time");
   } else {
     const at::Tensor i = at::arange(1, tokens + 1, at::kFloat).view({1, 1, tokens, 1});
     const Positions positions{i, i.slice(2, tokens - 1)};
-    const at::Tensor query = map(Side::query, x, positions, {}, {x.size(1), x.size(3)}),
-                     key = map(Side::key, x, positions, {}, {x.size(1), x.size(3)});
+    const HeadShape shape{x.size(1), x.size(3)};
+    const auto tried = [&](const Side side) {
+      const at::Tensor all = map(side, x, positions, {}, shape);
+      for (std::int64_t t = 0; t < tokens; ++t)
+        require_same(source_, all.slice(2, t, t + 1),
+                     map(side, x.slice(2, t, t + 1), {i.slice(2, t, t + 1), positions.n}, {}, shape),
+                     "a token's features depend on the other tokens; use only the last dimension");
+      return all;
+    };
+    const at::Tensor query = tried(Side::query), key = tried(Side::key);
     if (query.size(3) != key.size(3))
       throw SourceError(source_.name, 0,
                         fmt::format("queries have {} features, keys {}", query.size(3), key.size(3)));

@@ -151,6 +151,13 @@ std::vector<Bad> bad_sources() {
       {"weights without memory",
        map_of("return torch.relu(F.linear(x, torch.ones([8, x.shape[-1]]).to(\"meta\")))"), 2,
        "written as x.device"},
+      {"a sum over the tokens", map_of("return torch.softmax(x, 2)"), 0, "depend on the other tokens"},
+      {"the largest number of all", map_of("return x.amax() - x"), 0, "depend on the other tokens"},
+      {"a sum of the earlier tokens", map_of("return torch.relu(x).cumsum(2)"), 0,
+       "depend on the other tokens"},
+      {"the number of tokens", map_of("return torch.relu(x) / x.shape[2]"), 0, "depend on the other tokens"},
+      {"a sum over the queries", "def score(q, k):\n    return torch.softmax(q @ k.transpose(-1, -2), 2)\n",
+       0, "depend on the other queries"},
       {"two tensors", map_of("return x, x"), 0, "does not return a tensor"},
       {"a product of wrong shapes", "def phi(x):\n    y = x\n    return y @ torch.ones([3, 3])\n", 3,
        "cannot be multiplied"},
@@ -259,9 +266,9 @@ def phi(x):
     a, b = x.chunk(2, -1)
     c, d = torch.split(torch.cat([b, a], -1), x.shape[-1] // 2, -1)
     y = y + torch.cat([d, c], -1) - torch.stack(x.unbind(-1), -1)
-    y = y + x.repeat_interleave(torch.tensor([2]), 3)[..., ::2] + x.repeat_interleave(2, -1)[..., ::2]
-    y = y + torch.zeros([2], device=x.device).sum().to(x.device) + torch.ones_like(x).to(dtype=x.dtype)
-    y = y + x.diff(2, -1).sum(-1, keepdim=True)
+    z = x.repeat_interleave(torch.tensor([2]), 3)[..., ::2] + x.repeat_interleave(2, -1)[..., ::2]
+    z = z + x.diff(2, -1).sum(-1, keepdim=True) + torch.softmax(x, -1) + F.layer_norm(x, [x.shape[-1]])
+    y = y + z.abs() + torch.zeros([2], device=x.device).sum().to(x.device) + torch.ones_like(x).to(dtype=x.dtype)
     y = y * torch.tensor([[1., 2.], [3., 4.]]).sum() + torch.tensor(1) + torch.tensor([True])
     return torch.cat([y, y * math.sqrt(2.0)], dim=-1)
 )";
