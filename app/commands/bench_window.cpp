@@ -326,7 +326,7 @@ void add_bench_interact(CLI::App& bench) {
   interact->add_option("--repeats", options->repeats, "switches of each layer")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  add_common_options(*interact, options->window.common);
+  add_common_options(*interact, options->window.common, CaptureUse::refused);
   interact->callback([options] { run_interact(*options); });
 }
 

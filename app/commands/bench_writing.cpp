@@ -108,7 +108,7 @@ void add_bench_writing(CLI::App& bench) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   write->add_flag("--follow", options->follow, "let the other panels follow what is written");
-  add_common_options(*write, options->window.common);
+  add_common_options(*write, options->window.common, CaptureUse::refused);
   write->callback([options] { run_write(*options); });
 }
 

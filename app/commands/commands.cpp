@@ -112,18 +112,36 @@ void add_schedule_options(CLI::App& command, ScheduleText& schedule) {
       ->group("Model and kernels");
 }
 
-void add_common_options(CLI::App& command, CommonOptions& options) {
+namespace {
+
+void add_capture_option(CLI::App& command, CommonOptions& options, const char* group) {
+  command
+      .add_option(
+          "--capture", options.capture,
+          "recorded attention (FILE, FILE:PART or FILE:PART:SEQUENCE), in place of a model and its input")
+      ->group(group);
+}
+
+void refuse_captures(CLI::App& command) {
+  const auto refuse = [&command](const std::string& /*capture*/) {
+    throw UsageError("--capture", command_name(command) + " needs the model itself", "leave it out");
+  };
+  command.add_option_function<std::string>("--capture", refuse)->group("");
+}
+
+} // namespace
+
+void add_common_options(CLI::App& command, CommonOptions& options, const CaptureUse captures) {
   constexpr const char* model = "Model and kernels";
   constexpr const char* execution = "Execution";
   command
       .add_option("--model", options.model,
                   "catalogue name, Hugging Face folder, or repository name in the Hugging Face cache")
       ->group(model);
-  command
-      .add_option(
-          "--capture", options.capture,
-          "recorded attention (FILE, FILE:PART or FILE:PART:SEQUENCE), in place of a model and its input")
-      ->group(model);
+  if (captures == CaptureUse::taken)
+    add_capture_option(command, options, model);
+  else
+    refuse_captures(command);
   command.add_option("--adapter", options.adapters, "adapter file, applied in order (repeatable)")
       ->allow_extra_args(false)
       ->group(model);
@@ -151,6 +169,13 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
       ->capture_default_str()
       ->group(execution);
   command.add_flag("--json", options.json, "one JSON document on standard output")->group(execution);
+}
+
+std::string command_name(const CLI::App& command) {
+  const CLI::App* const parent = command.get_parent();
+  if (parent == nullptr) return {};
+  const std::string above = command_name(*parent);
+  return above.empty() ? command.get_name() : above + " " + command.get_name();
 }
 
 std::string command_line_text(int argc, const char* const* argv) {

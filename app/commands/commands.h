@@ -20,6 +20,9 @@ struct WindowOptions;
 // Adds all subcommands, in the order of --help. `command_line`: the whole command as typed, for metadata.
 void add_commands(CLI::App& program, const std::string& command_line);
 
+// "bench kernels": the names from below the program to the command.
+std::string command_name(const CLI::App& command);
+
 // The command line as typed, quoted for a shell, for metadata.
 std::string command_line_text(int argc, const char* const* argv);
 
@@ -38,8 +41,9 @@ void add_kernel_options(CLI::App& command, ScheduleText& schedule);
 // These, and --layers.
 void add_schedule_options(CLI::App& command, ScheduleText& schedule);
 // The schedule's options, --model, --adapter, --device, --dtype and the others that every command that runs a
-// model has.
-void add_common_options(CLI::App& command, CommonOptions& options);
+// model has. A command that needs the model itself refuses --capture with that reason, and does not list it.
+enum class CaptureUse { taken, refused };
+void add_common_options(CLI::App& command, CommonOptions& options, CaptureUse captures = CaptureUse::taken);
 // The window's: files, --text, --screenshot with its --action, --record with its --script; --size, --scale
 // and
 // --theme for both; and the common options.

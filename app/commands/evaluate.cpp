@@ -254,7 +254,7 @@ void add_evaluate_command(CLI::App& program) {
       "its answers to the prompts of a table");
   const auto options = std::make_shared<EvaluateOptions>();
   EvaluateRequest& request = options->request;
-  add_common_options(*command, options->common);
+  add_common_options(*command, options->common, CaptureUse::refused);
   command
       ->add_option("--data", options->data,
                    "images: a folder with a sub-folder of pictures per class; text: a tab-separated file")

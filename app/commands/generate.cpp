@@ -163,7 +163,7 @@ void add_generate_command(CLI::App& program) {
       ->capture_default_str();
   command->add_option("--stop", request.stop, "ends before this text; may be repeated");
   command->add_flag("--past-end", options->past_end, "goes on after a token that ends a text");
-  add_common_options(*command, options->common);
+  add_common_options(*command, options->common, CaptureUse::refused);
   command->footer(
       "Layers keep a state: keys and values for softmax, sums of constant size for linear kernels. "
       "--seed chooses other draws.");
@@ -188,7 +188,7 @@ void add_bench_generate(CLI::App& bench_command) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--kernels", options->kernels, "comma list: each in all layers, in turns");
-  add_common_options(*command, options->common);
+  add_common_options(*command, options->common, CaptureUse::refused);
   command->callback([options] { bench(*options); });
 }
 

@@ -22,14 +22,6 @@ std::vector<CLI::App*> commands_of(CLI::App& parent) {
   return parent.get_subcommands([](CLI::App* command) { return !command->get_name().empty(); });
 }
 
-// "bench kernels": the names from below the program to the command.
-std::string path_of(const CLI::App& command) {
-  const CLI::App* const parent = command.get_parent();
-  if (parent == nullptr) return {};
-  const std::string above = path_of(*parent);
-  return above.empty() ? command.get_name() : above + " " + command.get_name();
-}
-
 void for_each_command(CLI::App& command, const std::function<void(CLI::App&)>& visit) {
   visit(command);
   for (CLI::App* const each : commands_of(command)) for_each_command(*each, visit);
@@ -86,7 +78,7 @@ std::string words_of(CLI::App& command) {
 std::string bash_completion(CLI::App& program) {
   std::string cases, values;
   for_each_command(program, [&](CLI::App& command) {
-    cases += fmt::format("    '{}') words='{}' ;;\n", path_of(command), words_of(command));
+    cases += fmt::format("    '{}') words='{}' ;;\n", command_name(command), words_of(command));
   });
   for (const char* option : {"--kernel", "--kernels", "--model", "--dtype", "--device"})
     values += fmt::format("    {}) words='{}' ;;\n", option, fmt::join(values_of(option), " "));
@@ -130,7 +122,7 @@ std::string fish_quoted(const std::string& text) {
 std::string fish_completion(CLI::App& program) {
   std::string text = "# fish completion for hydrascope; made by: hydrascope completion fish\n";
   for_each_command(program, [&](CLI::App& command) {
-    const std::string path = path_of(command);
+    const std::string path = command_name(command);
     std::string condition = path.empty() ? "__fish_use_subcommand" : "__fish_seen_subcommand_from ";
     if (!path.empty()) condition += path.substr(path.rfind(' ') + 1);
     const std::string start = fmt::format("complete -c hydrascope -n {}", fish_quoted(condition));
@@ -181,7 +173,7 @@ std::string manual_page(CLI::App& program) {
       ".SH DESCRIPTION\n";
   text += roff(program.get_description()) + "\n.PP\n" + roff(program.get_footer()) + "\n";
   for_each_command(program, [&](CLI::App& command) {
-    const std::string path = path_of(command);
+    const std::string path = command_name(command);
     text += path.empty() ? std::string(".SH OPTIONS\n")
                          : fmt::format(".SH \"HYDRASCOPE {}\"\n{}\n", path, roff(command.get_description()));
     if (!path.empty() && !command.get_footer().empty())

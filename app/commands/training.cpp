@@ -318,7 +318,7 @@ void add_finetune_command(CLI::App& program, const std::string& command_line) {
                                          "texts, or a decoder on running text, with "
                                          "any schedule");
   const auto options = std::make_shared<FinetuneOptions>();
-  add_common_options(*command, options->common);
+  add_common_options(*command, options->common, CaptureUse::refused);
   add_training_options(*command, TrainingKind::finetune, options->values);
   command->callback([options, command, command_line] {
     options->dtype_given = command->count("--dtype") > 0;

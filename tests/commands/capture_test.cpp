@@ -69,6 +69,20 @@ TEST_F(CaptureCommand, BadRequestsAreOneLineWithTheirStatus) {
       "cross-attention");
 }
 
+TEST_F(CaptureCommand, WhatNeedsTheModelRefusesOneAndDoesNotListIt) {
+  const auto lists = [this](const std::string& command) {
+    return hydrascope(command + " --help").output.find("--capture ") != std::string::npos;
+  };
+  for (const std::string command :
+       {"generate", "finetune", "evaluate", "bench interact", "bench write", "bench generate"}) {
+    expect_error(command + " --capture " + captures + "bert.safetensors", 2,
+                 "--capture: " + command + " needs the model itself; leave it out");
+    EXPECT_FALSE(lists(command)) << command;
+  }
+  for (const std::string command : {"", "run", "figure", "kl", "distill", "bench browse"})
+    EXPECT_TRUE(lists(command)) << command;
+}
+
 TEST_F(CaptureCommand, FiguresOfOneAndOfAFolder) {
   for (const char* kind :
        {"weights", "tokens", "vectors", "monotonicity", "entropy", "kl", "change", "attention"}) {
