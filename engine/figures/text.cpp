@@ -174,6 +174,20 @@ std::string valid_utf8(std::string_view text) {
   return valid;
 }
 
+bool has_right_to_left(std::string_view text) {
+  const std::string valid = valid_utf8(text);
+  for (std::size_t position = 0; position < valid.size();) {
+    utf8proc_int32_t code = 0;
+    const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(valid.data() + position),
+                                         static_cast<utf8proc_ssize_t>(valid.size() - position), &code);
+    if (length <= 0) break;
+    const auto direction = utf8proc_get_property(code)->bidi_class;
+    if (direction == UTF8PROC_BIDI_CLASS_R || direction == UTF8PROC_BIDI_CLASS_AL) return true;
+    position += static_cast<std::size_t>(length);
+  }
+  return false;
+}
+
 std::vector<FontFile> find_fallback_fonts() {
   std::vector<FontFile> fonts;
   if (!fonts_ready()) return fonts;

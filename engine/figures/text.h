@@ -25,6 +25,10 @@ std::vector<std::string> wrap_text(std::string_view text, const TextStyle& style
 // end still do.
 std::string shortened_text(std::string_view text, const TextStyle& style, double width);
 
+// Whether the text has letters that are read from right to left (Hebrew, Arabic). PNG and PDF have them one
+// by one from left to right: cairo alone neither orders nor joins them.
+bool has_right_to_left(std::string_view text);
+
 // The text as UTF-8, as a file's name may not be: cairo takes nothing else, nor does XML. Each stray byte and
 // control character becomes a middle dot, a tab a space.
 std::string valid_utf8(std::string_view text);

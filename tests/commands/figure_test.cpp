@@ -198,6 +198,12 @@ TEST_F(FigureCommand, SentencesAreShadedWordByWord) {
   EXPECT_EQ(figure["panels"][0]["values"].size(), tokens.size());
 }
 
+TEST_F(FigureCommand, TextFromRightToLeftIsForSvg) {
+  const std::string arguments = "figure tokens --text 'a שלום' --kernels softmax -o ";
+  EXPECT_THAT(hydrascope(arguments + at("f.png")).errors, testing::HasSubstr("use .svg"));
+  EXPECT_THAT(hydrascope(arguments + at("f.svg")).errors, testing::Not(testing::HasSubstr(".svg")));
+}
+
 TEST_F(FigureCommand, KernelsWithoutTheHeadAreLeftOut) {
   const auto figure = json::parse(
       draw("tokens --text 'a hedgehog' --head 5 --kernels softmax,linear-cosine:heads=1", "t.json"));

@@ -18,6 +18,7 @@
 #include "app/shell/session_export.h"
 #include "engine/base/error.h"
 #include "engine/base/json_text.h"
+#include "engine/figures/text.h"
 
 namespace hydrascope::app {
 namespace {
@@ -35,6 +36,10 @@ void draw_one(const FigureOptions& options, const std::string& command,
   Runner runner;
   FigureTask task{options, runner, command};
   const Figure figure = draw(task);
+  const std::string ending = std::filesystem::path(options.output).extension().string();
+  if ((ending == ".png" || ending == ".pdf") && has_right_to_left(options.text + options.pair))
+    task.notes.push_back("letters that are read from right to left are in the wrong order in " + ending +
+                         ": use .svg");
   print_notes(task.notes);
   if (figure.panels.empty()) {
     std::cerr << "note: this model and schedule have nothing to show as " << options.kind

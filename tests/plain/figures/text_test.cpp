@@ -27,6 +27,13 @@ TEST(TextRuns, LettersThatSomeFontHasAreKept) {
   EXPECT_TRUE(han == "語" || han == "U+8A9E") << han;
 }
 
+TEST(RightToLeft, IsFoundInsideOtherText) {
+  EXPECT_TRUE(has_right_to_left("the word שלום"));
+  EXPECT_TRUE(has_right_to_left("سلام"));
+  EXPECT_FALSE(has_right_to_left("plain – κόσμος 語 12 \xe9"));
+  EXPECT_FALSE(has_right_to_left(""));
+}
+
 TEST(ValidUtf8, KeepsCharactersAndMarksBytesThatAreNone) {
   EXPECT_EQ(valid_utf8("plain – κόσμος 語 \U0001F994"), "plain – κόσμος 語 \U0001F994");
   EXPECT_EQ(valid_utf8("caf\xe9.png"), "caf·.png");
