@@ -64,11 +64,9 @@ TEST(Ticks, AreAsManyAsThereIsRoomFor) {
 TEST(Ticks, HaveTheDigitsThatTellThemApart) {
   EXPECT_EQ(texts(ticks(1000000, 1000008, false, 6)), "1000000 1000002 1000004 1000006 1000008");
   EXPECT_EQ(texts(ticks(0, 2e6, false, 6)), "0 500000 1·10⁶ 1.5·10⁶ 2·10⁶");
-  for (const auto& [low, high] : {std::pair{0.1234561, 0.1234569},
-                                  {1e9, 1e9 + 3},
-                                  {-1e6 - 10, -1e6},
-                                  {2e-7, 2.001e-7},
-                                  {3.0, 3.00001}}) {
+  for (const auto& [low, high] :
+       {std::pair{0.1234561, 0.1234569}, std::pair{1e9, 1e9 + 3}, std::pair{-1e6 - 10, -1e6},
+        std::pair{2e-7, 2.001e-7}, std::pair{3.0, 3.00001}}) {
     const auto marks = ticks(low, high, false, 6);
     ASSERT_GE(marks.size(), 2u);
     for (std::size_t index = 1; index < marks.size(); ++index)
@@ -96,7 +94,8 @@ TEST(Ticks, LogarithmicOnesArePowersOfTen) {
 }
 
 TEST(Ticks, OfANarrowLogarithmicRangeLieBetweenItsRoundNumbers) {
-  for (const auto& [low, high] : {std::pair{0.62, 0.93}, {1.2, 1.8}, {1.5, 4.0}, {2100.0, 4900.0}}) {
+  for (const auto& [low, high] :
+       {std::pair{0.62, 0.93}, std::pair{1.2, 1.8}, std::pair{1.5, 4.0}, std::pair{2100.0, 4900.0}}) {
     const auto marks = ticks(low, high, true, 6);
     EXPECT_GE(marks.size(), 2u) << low;
     for (const auto& mark : marks)
