@@ -1,6 +1,7 @@
 #include "engine/attention/own/allowed_operators.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string_view>
 #include <unordered_map>
@@ -135,8 +136,48 @@ class SyntaxCheck {
 public:
   explicit SyntaxCheck(const MapSource& source) : source_(source) {}
 
-  void tree(const torch::jit::TreeRef& tree) const {
+  void tree(const torch::jit::TreeRef& tree) {
+    parts_ += turns_;
+    if (constexpr std::int64_t most = 65536; parts_ > most) // of 16 KB without loops there are fewer
+      fail(*tree, "the loops over tuples come to too much");
     switch (tree->kind()) {
+      case torch::jit::TK_STARRED: fail(*tree, "a * in front of a value is not allowed here");
+      case torch::jit::TK_DICT_LITERAL:
+      case torch::jit::TK_DICT_COMP: fail(*tree, "a dictionary is not allowed here");
+      case torch::jit::TK_FOR: {
+        const torch::jit::For loop(tree);
+        const std::int64_t outer = turns_;
+        for (const torch::jit::Expr& each : loop.itrs()) enter(each.tree());
+        for (const torch::jit::Expr& each : loop.targets()) target(each.tree());
+        this->parts(*loop.body().tree());
+        turns_ = outer;
+        return;
+      }
+      case torch::jit::TK_LIST_COMP: {
+        const torch::jit::ListComp list(tree);
+        const std::int64_t outer = turns_;
+        enter(list.iter().tree());
+        target(list.target().tree());
+        this->tree(list.elt().tree());
+        turns_ = outer;
+        return;
+      }
+      case torch::jit::TK_ASSIGN: {
+        const torch::jit::Assign assignment(tree);
+        for (const torch::jit::Expr& each : assignment.lhs_list()) target(each.tree());
+        if (assignment.rhs().present()) this->tree(assignment.rhs().get().tree());
+        if (assignment.type().present()) this->tree(assignment.type().get().tree());
+        return;
+      }
+      case torch::jit::TK_TUPLE_LITERAL:
+      case torch::jit::TK_LIST_LITERAL: grow(*tree); return parts(*tree);
+      case torch::jit::TK_RETURN:
+      case torch::jit::TK_BREAK:
+      case torch::jit::TK_CONTINUE:
+        exits_ += turns_;
+        if (constexpr std::int64_t most = 64; exits_ > most) // the compiler's time grows with their cube
+          fail(*tree, fmt::format("there are more than {} returns, breaks and continues", most));
+        return parts(*tree);
       case torch::jit::TK_SUBSCRIPT: // the compiler takes the first index without a check
         if (torch::jit::Subscript(tree).subscript_exprs().empty()) fail(*tree, "an index is missing in []");
         return parts(*tree);
@@ -165,7 +206,7 @@ public:
   }
 
 private:
-  void parts(const torch::jit::Tree& tree) const {
+  void parts(const torch::jit::Tree& tree) {
     for (const torch::jit::TreeRef& part : tree.trees()) this->tree(part);
   }
 
@@ -173,10 +214,53 @@ private:
     throw SourceError(source_.name, line_of(tree.range(), source_.script), reason);
   }
 
-  void text_or_tree(const torch::jit::TreeRef& part) const {
+  // The compiler writes a loop over a tuple out, turn by turn. Only it knows types, so that no other tuples
+  // can be counted than those that stand in the loop's head.
+  std::int64_t turns_over(const torch::jit::TreeRef& values) const {
+    if (values->kind() == torch::jit::TK_TUPLE_LITERAL)
+      return static_cast<std::int64_t>(torch::jit::TupleLiteral(values).inputs().size());
+    if (values->kind() == torch::jit::TK_APPLY) {
+      const torch::jit::TreeRef callee = torch::jit::Apply(values).callee().tree();
+      if (callee->kind() == torch::jit::TK_VAR && torch::jit::Var(callee).name().name() == "range") return 1;
+    }
+    fail(*values, "a loop goes over range(…), or over a tuple written there, as in for a in (1, 2)");
+  }
+  void enter(const torch::jit::TreeRef& values) {
+    tree(values);
+    turns_ *= std::max<std::int64_t>(turns_over(values), 1);
+  }
+
+  void target(const torch::jit::TreeRef& one) {
+    if (one->kind() != torch::jit::TK_TUPLE_LITERAL) return tree(one);
+    for (const torch::jit::Expr& each : torch::jit::TupleLiteral(one).inputs()) target(each.tree());
+  }
+
+  // t = (t, t), or t = [t, [t, 1]], doubles t's type, and the compiler goes through all of it again and
+  // again.
+  static bool may_have_parts(const torch::jit::TreeRef& value) {
+    switch (value->kind()) {
+      case torch::jit::TK_VAR:
+      case torch::jit::TK_SUBSCRIPT:
+      case torch::jit::TK_IF_EXPR:
+      case torch::jit::TK_LIST_COMP:
+      case torch::jit::TK_LIST_LITERAL:
+      case torch::jit::TK_TUPLE_LITERAL: return true;
+      case torch::jit::TK_APPLY: return torch::jit::Apply(value).callee().tree()->kind() != '.';
+      default: return false; // a number or a tensor, or what an operator gives
+    }
+  }
+  void grow(const torch::jit::Tree& literal) {
+    const auto& values = literal.trees().front()->trees();
+    const auto count = std::ranges::count_if(values, may_have_parts);
+    if (count > 1) doublings_ += std::log2(static_cast<double>(count)) * static_cast<double>(turns_);
+    if (constexpr double most = 12; doublings_ > most)
+      fail(literal, "there are too many tuples and lists of values with names; use fewer of them");
+  }
+
+  void text_or_tree(const torch::jit::TreeRef& part) {
     if (part->kind() != torch::jit::TK_STRINGLITERAL) tree(part);
   }
-  void list_or_text(const torch::jit::TreeRef& part) const {
+  void list_or_text(const torch::jit::TreeRef& part) {
     if (part->kind() != torch::jit::TK_LIST && part->kind() != torch::jit::TK_OPTION)
       return text_or_tree(part);
     for (const torch::jit::TreeRef& each : part->trees()) text_or_tree(each);
@@ -193,7 +277,7 @@ private:
     return torch::jit::Var(callee).name().name() + " is not allowed: " + texts_are_literals;
   }
 
-  void call(const torch::jit::Apply& call, const bool raised) const {
+  void call(const torch::jit::Apply& call, const bool raised) {
     // None of them gives a text.
     static const std::unordered_set<std::string_view> readers{"einsum", "gelu", "div", "divide", "to"};
     const torch::jit::TreeRef callee = call.callee().tree();
@@ -205,6 +289,9 @@ private:
     if (const std::string why = is_method ? why_not_allowed(method) : std::string(); !why.empty())
       fail(*callee, why);
     const auto argument = [&](const torch::jit::TreeRef& part) {
+      const bool literal =
+          part->kind() == torch::jit::TK_TUPLE_LITERAL || part->kind() == torch::jit::TK_LIST_LITERAL;
+      if (is_method && literal) return parts(*part); // no operator gives tuples or lists of its arguments
       if (part->kind() != torch::jit::TK_STRINGLITERAL) return tree(part);
       if (!reads) fail(*part, why_no_text(callee));
       // LibTorch lets the CPU raise SIGFPE for the smallest integer divided by −1.
@@ -216,6 +303,9 @@ private:
   }
 
   const MapSource& source_;
+  std::int64_t turns_ = 1; // how often the compiler writes the present part out
+  std::int64_t parts_ = 0, exits_ = 0;
+  double doublings_ = 0; // of types, at most
 };
 
 class Check {
@@ -359,7 +449,7 @@ std::string python_name(const std::string_view symbol) {
 
 void check_syntax(const MapSource& source) {
   torch::jit::Parser parser(std::make_shared<torch::jit::Source>(source.script, "<string>", 1));
-  const SyntaxCheck check(source);
+  SyntaxCheck check(source);
   while (parser.lexer().cur().kind != torch::jit::TK_EOF) check.tree(parser.parseFunction(false));
 }
 

@@ -65,6 +65,20 @@ std::vector<Bad> bad_sources() {
     doubled_text += "    t = t + t\n";
     nested_calls += fmt::format("def f{0}(x):\n    return f{1}(f{1}(x))\n", i, i - 1);
   }
+  std::string doubled_tuple = "def phi(x):\n    t0 = (x, x)\n",
+              doubled_list = "def phi(x):\n    t0 = [1, 2.]\n", many_returns = "def phi(x):\n",
+              nested_tuples = "def phi(x):\n", indentation = "    ";
+  for (int i = 0; i < 40; ++i) {
+    doubled_tuple += fmt::format("    t{} = (t{}, t{})\n", i + 1, i, i);
+    doubled_list += fmt::format("    t{0} = [t{1}, [t{1}, 1]]\n", i + 1, i);
+  }
+  for (int i = 0; i < 300; ++i)
+    many_returns += fmt::format("    if x.shape[0] == {}:\n        return x\n", i);
+  for (int i = 0; i < 12; ++i, indentation += " ")
+    nested_tuples += indentation + fmt::format("for a{} in (1, 2, 3, 4, 5, 6, 7, 8):\n", i);
+  nested_tuples += indentation + "x = x + 1\n    return torch.relu(x)\n";
+  for (std::string* text : {&doubled_tuple, &doubled_list, &many_returns})
+    *text += "    return torch.relu(x)\n";
   doubled_text += "    return torch.relu(x)\n";
   nested_calls += "def phi(x):\n    return f40(x)\n";
   return {
@@ -177,6 +191,16 @@ std::vector<Bad> bad_sources() {
        "def phi(x):\n    for j in range(100):\n        for l in range(100):\n            x = x + 1\n    "
        "return x\n",
        3, "256 turns"},
+      {"nested loops over tuples", nested_tuples, 0, "loops over tuples"},
+      {"a loop over a tuple with a name",
+       "def phi(x):\n    t = (1, 2)\n    for a in t:\n        x = x + a\n    return torch.relu(x)\n", 3,
+       "a loop goes over range"},
+      {"a tuple that doubles", doubled_tuple, 0, "too many tuples"},
+      {"a list whose type doubles", doubled_list, 0, "too many tuples and lists"},
+      {"a tuple of a tuple's parts", map_of("t = (x, x)\n    u = (*t, *t)\n    return torch.relu(u[0])"), 3,
+       "a * in front"},
+      {"a dictionary", map_of("t = {1: x}\n    return torch.relu(t[1])"), 2, "a dictionary is not allowed"},
+      {"many returns", many_returns, 0, "64 returns"},
       {"recursion", map_of("return phi(x)"), 2, "recursive"},
       // memory
       {"a huge tensor", map_of("return x + torch.ones([1000000, 1000000]).sum()"), 2, "it takes more than"},
@@ -266,6 +290,9 @@ def phi(x):
     a, b = x.chunk(2, -1)
     c, d = torch.split(torch.cat([b, a], -1), x.shape[-1] // 2, -1)
     y = y + torch.cat([d, c], -1) - torch.stack(x.unbind(-1), -1)
+    for a in (0.5, 2.0):
+        y = y * a
+    y = torch.cat([y * j for j in (1, 2)], -1)[..., ::2]
     z = x.repeat_interleave(torch.tensor([2]), 3)[..., ::2] + x.repeat_interleave(2, -1)[..., ::2]
     z = z + x.diff(2, -1).sum(-1, keepdim=True) + torch.softmax(x, -1) + F.layer_norm(x, [x.shape[-1]])
     y = y + z.abs() + torch.zeros([2], device=x.device).sum().to(x.device) + torch.ones_like(x).to(dtype=x.dtype)
