@@ -89,15 +89,17 @@ bool is_type_of_tensors(const std::int64_t number) {
       types, [&](const ScalarType type) { return number == static_cast<std::int64_t>(type); });
 }
 
-// Whether a value is None, a type of tensors written as such, x.dtype, or one of these by an if.
-bool is_known_type(const torch::jit::Value& value) {
+// Whether a value is None, a type of tensors written as such, x.dtype, or one of these by an if. Values in
+// `seen` are, or are found out further up: ifs of one another would be looked at again and again.
+bool is_known_type(const torch::jit::Value& value, std::unordered_set<const torch::jit::Value*>& seen) {
+  if (!seen.insert(&value).second) return true;
   const Node& node = *value.node();
   if (value.mustBeNone() || node.kind() == torch::jit::prim::dtype) return true;
   if (const auto number = torch::jit::constant_as<std::int64_t>(&value)) return is_type_of_tensors(*number);
-  if (node.kind() == torch::jit::prim::unchecked_cast) return is_known_type(*node.input());
+  if (node.kind() == torch::jit::prim::unchecked_cast) return is_known_type(*node.input(), seen);
   return node.kind() == torch::jit::prim::If &&
          std::ranges::all_of(node.blocks(), [&](const Block* const block) {
-           return is_known_type(*block->outputs()[value.offset()]);
+           return is_known_type(*block->outputs()[value.offset()], seen);
          });
 }
 
@@ -356,7 +358,7 @@ private:
   void type_or_layout(const Node& node, const c10::Argument& argument, const torch::jit::Value& value) const {
     switch (kind_of(argument)) {
       case ArgumentKind::type:
-        if (!is_known_type(value))
+        if (std::unordered_set<const torch::jit::Value*> seen; !is_known_type(value, seen))
           fail(node,
                "a type must be written as x.dtype, torch.float32, torch.float64, torch.int64 or torch.bool");
         return;

@@ -323,6 +323,13 @@ def phi(x):
   EXPECT_EQ(names, (std::vector<std::string>{"scaled", "phi"}));
 }
 
+TEST(OwnMap, MayChooseATypeByManyConditions) {
+  std::string text = "def phi(x):\n    t0 = x.dtype\n";
+  for (int i = 0; i < 60; ++i)
+    text += fmt::format("    t{0} = t{1} if x.shape[0] == {0} else t{1}\n", i + 1, i);
+  EXPECT_EQ(said_of(text + "    return torch.relu(x).to(t60)\n").reason, "");
+}
+
 TEST(OwnMap, HasKeysOfItsOwnAndPositions) {
   const AttentionInput input = make_input(shape, 4);
   const auto out = [&](const std::string& text) {
