@@ -50,18 +50,19 @@ std::int64_t length_of(const MapParameter::Length& length, const std::int64_t he
   return length.factor;
 }
 
+constexpr std::int64_t most_numbers = std::int64_t{1} << 24; // of a layer's map: D × D for D = 4096
+
 // Throws SourceError for more numbers than a layer's map may have.
 std::vector<std::int64_t> shape_of(const MapParameter& parameter, const std::string& name,
                                    const std::int64_t heads, const std::int64_t head_width) {
-  constexpr std::int64_t most = std::int64_t{1} << 24; // D × D for D = 4096
   std::vector<std::int64_t> shape;
   std::int64_t numbers = 1;
   for (const MapParameter::Length& length : parameter.shape) {
     shape.push_back(length_of(length, heads, head_width));
-    if (shape.back() > most || shape.back() * numbers > most)
+    if (shape.back() > most_numbers || shape.back() * numbers > most_numbers)
       throw SourceError(name, 0,
-                        fmt::format("{} has more than {} numbers for {} heads of {}", parameter.name, most,
-                                    heads, head_width));
+                        fmt::format("{} has more than {} numbers for {} heads of {}", parameter.name,
+                                    most_numbers, heads, head_width));
     numbers *= std::max<std::int64_t>(shape.back(), 1);
   }
   return shape;
@@ -259,7 +260,24 @@ std::vector<std::string> MapScript::prefixes() const {
   return {"query.", "key."};
 }
 
+void MapScript::limit_parameters(const HeadShape& shape) const {
+  std::int64_t numbers = 0;
+  for (const std::string& prefix : prefixes())
+    for (const MapParameter& one : source_.parameters) {
+      std::int64_t own = 1;
+      for (const std::int64_t length :
+           shape_of(one, source_.name, heads_with(prefix, shape), shape.head_width))
+        own *= length;
+      numbers += own;
+    }
+  if (numbers > most_numbers)
+    throw SourceError(source_.name, 0,
+                      fmt::format("its parameters have more than {} numbers together for {} heads of {}",
+                                  most_numbers, shape.heads, shape.head_width));
+}
+
 KernelParameters MapScript::initial_parameters(const HeadShape& shape, const int layer) const {
+  limit_parameters(shape);
   KernelParameters parameters;
   for (const std::string& prefix : prefixes())
     for (const MapParameter& one : source_.parameters)
@@ -298,6 +316,7 @@ void MapScript::try_out(const std::int64_t heads, const std::int64_t head_width)
   constexpr std::int64_t tokens = 3;
   const bool rows = source_.form == MapSource::Form::hydra; // (B,1,N,D)
   const at::Tensor x = rows ? trial(1, tokens, heads * head_width) : trial(heads, tokens, head_width);
+  limit_parameters({heads, head_width});
   if (source_.form == MapSource::Form::score) {
     const at::Tensor q = x.slice(2, 1), all = score(q, x, {});
     for (std::int64_t row = 0; row < q.size(2); ++row)

@@ -43,7 +43,7 @@ public:
 
   // float32, CPU: query.NAME and key.NAME for maps, NAME for scores and with `shared`. Keys have a parameter
   // for each key/value head, and so has `shared`, whose queries' heads use that of their group. Missing ones
-  // are as at the start above.
+  // are as at the start above. Throws SourceError for more than 2²⁴ numbers together.
   KernelParameters initial_parameters(const HeadShape& shape, int layer) const;
   std::vector<std::string> fixed_parameters() const;
 
@@ -59,6 +59,8 @@ private:
   void try_out(std::int64_t heads, std::int64_t head_width) const; // throws what problem() gives
   std::vector<std::string> prefixes() const;                       // of the sides whose parameters differ
   std::int64_t heads_with(const std::string& prefix, const HeadShape& shape) const;
+  // Throws SourceError for more numbers in all parameters together than a layer's map may have.
+  void limit_parameters(const HeadShape& shape) const;
   // As large as for `heads` heads; parameters of fewer, key/value heads are repeated.
   at::Tensor parameter(const std::string& prefix, const std::string& name, std::int64_t heads,
                        const HeadShape& shape, const KernelParameters& parameters,

@@ -222,6 +222,11 @@ std::vector<Bad> bad_sources() {
        "parameters = {\"W\": (\"H 2048 2048d\", \"zeros\", \"fixed\")}\ndef phi(x, W):\n    return "
        "torch.relu(x)\n",
        0, "W has more than 16777216 numbers"},
+      {"huge parameters together",
+       "parameters = {\"W\": (\"H 1024 3000\", \"zeros\"), \"V\": (\"H 1024 3000\", \"zeros\")}\ndef phi(x, "
+       "W, V):\n"
+       "    return torch.relu(x)\n",
+       0, "more than 16777216 numbers together"},
       // files, output, other devices
       {"a file that is written", map_of("torch.save(x, \"stolen\")\n    return x"), 2,
        "torch.save is not allowed"},
