@@ -20,19 +20,23 @@ Limit& limit_of_this_thread() {
   return limit;
 }
 
+void count_bytes(const std::size_t bytes) {
+  Limit& limit = limit_of_this_thread();
+  if (limit.bytes_left == unlimited) return;
+  if (bytes > limit.bytes_left) {
+    limit.refused = true;
+    C10_THROW_ERROR(OutOfMemoryError, "too much memory");
+  }
+  limit.bytes_left -= bytes;
+}
+
 // LibTorch's own allocator with the present thread's limit.
 class LimitedAllocator final : public c10::Allocator {
 public:
   explicit LimitedAllocator(c10::Allocator* inner) : inner_(inner) {}
 
   c10::DataPtr allocate(const std::size_t bytes) override {
-    if (Limit& limit = limit_of_this_thread(); limit.bytes_left != unlimited) [[unlikely]] {
-      if (bytes > limit.bytes_left) {
-        limit.refused = true;
-        C10_THROW_ERROR(OutOfMemoryError, "too much memory");
-      }
-      limit.bytes_left -= bytes;
-    }
+    count_bytes(bytes);
     return inner_->allocate(bytes);
   }
   c10::DeleterFnPtr raw_deleter() const override { return inner_->raw_deleter(); }
@@ -62,6 +66,8 @@ AllocationLimit::AllocationLimit(const std::size_t bytes)
 }
 
 AllocationLimit::~AllocationLimit() { limit_of_this_thread() = {outer_, outer_exceeded_}; }
+
+void AllocationLimit::count_others(const std::size_t bytes) { count_bytes(bytes); }
 
 bool AllocationLimit::exceeded() const {
   return limit_of_this_thread().refused;

@@ -15,6 +15,10 @@ public:
   AllocationLimit(const AllocationLimit&) = delete;
   AllocationLimit& operator=(const AllocationLimit&) = delete;
 
+  // Counts memory that is no tensor's against the present thread's limit, if there is one. Throws as an
+  // allocation does.
+  static void count_others(std::size_t bytes);
+
   bool exceeded() const;
 
 private:

@@ -1,5 +1,6 @@
 #include "engine/attention/own/guarded_operators.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -9,6 +10,8 @@
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/jit/runtime/operator.h>
+
+#include "engine/attention/own/allocation_limit.h"
 
 namespace hydrascope {
 namespace {
@@ -28,7 +31,7 @@ void check_division(const Arguments arguments) {
 
 // chunk(x, pieces, dim), split(x, length, dim), unbind(x, dim).
 void check_pieces(const Arguments arguments, const bool by_length) {
-  constexpr std::int64_t most = 65536;
+  constexpr std::int64_t most = 4096, bytes = 600; // a piece takes some 600 bytes without any of its numbers
   if (!arguments.front().isTensor() || !arguments.back().isInt()) return;
   const at::Tensor& x = arguments.front().toTensor();
   const std::int64_t dimension = arguments.back().toInt();
@@ -38,7 +41,10 @@ void check_pieces(const Arguments arguments, const bool by_length) {
     const std::int64_t number = arguments[1].toInt();
     pieces = !by_length ? number : number > 0 ? pieces / number : 0;
   }
+  if (arguments.size() == 3 && arguments[1].isIntList())
+    pieces = static_cast<std::int64_t>(arguments[1].toIntVector().size());
   TORCH_CHECK(pieces <= most, "a tensor is cut into more than ", most, " pieces");
+  AllocationLimit::count_others(static_cast<std::size_t>(std::max<std::int64_t>(pieces, 0) * bytes));
 }
 
 // arange(start, end, step, dtype, …)

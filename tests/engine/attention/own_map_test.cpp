@@ -114,11 +114,16 @@ std::vector<Bad> bad_sources() {
       {"a range that overflows", map_of("return x + torch.arange(9223372036854775807, -1, -1).sum()"), 2,
        "beyond 2^53"},
       {"pieces of nothing", map_of("return torch.cat(x[..., :0].chunk(2147483648, -1), -1)"), 2,
-       "65536 pieces"},
+       "4096 pieces"},
       {"pieces of a length", map_of("return torch.cat(torch.zeros([0, 1000000000]).split(1, 1), 1)"), 2,
-       "65536 pieces"},
+       "4096 pieces"},
       {"one piece for each", map_of("return torch.stack(torch.zeros([0, 1000000000]).unbind(1), 1)"), 2,
-       "65536 pieces"},
+       "4096 pieces"},
+      {"pieces of nothing in a loop",
+       "def phi(x):\n    for j in range(256):\n        y = torch.zeros([0, 4096]).unbind(1)\n        x = x + "
+       "len(y)\n    return "
+       "torch.relu(x)\n",
+       3, "it takes more than"},
       {"a type that is none", map_of("return torch.relu(x).to(-1)"), 2, "a type must be written as"},
       {"a type that is computed", map_of("return torch.zeros([2], dtype=x.shape[0] - 2)"), 2,
        "a type must be written as"},
@@ -293,6 +298,7 @@ def phi(x):
         kind = torch.float64 if x.shape[-1] > 5 else y.dtype
         y = y.to(kind).half().float().contiguous() + torch.ones([1], dtype=y.dtype).int()
     a, b = x.chunk(2, -1)
+    e, f = x.split([1, x.shape[-1] - 1], -1)
     c, d = torch.split(torch.cat([b, a], -1), x.shape[-1] // 2, -1)
     y = y + torch.cat([d, c], -1) - torch.stack(x.unbind(-1), -1)
     for a in (0.5, 2.0):
