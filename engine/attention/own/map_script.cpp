@@ -194,6 +194,12 @@ at::Tensor MapScript::map(const Side side, const at::Tensor& x, const Positions&
     throw SourceError(source_.name, 0,
                       fmt::format("x is (B,H,N,d) = {}, and {} returns {}, not (B,H,N,d′)", shape_text(x),
                                   own_key_map ? "phi_k" : "phi", shape_text(y)));
+  // Sums of keys and values hold d′ × d numbers for each head; a map may square the head's width.
+  const std::int64_t most = std::max<std::int64_t>(65536, 2 * x.size(3) * x.size(3));
+  if (y.size(3) > most)
+    throw SourceError(source_.name, 0,
+                      fmt::format("it returns d′ = {} features for each token, and at most {} are accepted",
+                                  y.size(3), most));
   check_kind(source_, y, x);
   check_values(source_, y, x, [&] { compiled_->run(source_, function, arguments, bytes); });
   return y;

@@ -211,6 +211,8 @@ std::vector<Bad> bad_sources() {
       {"a huge tensor", map_of("return x + torch.ones([1000000, 1000000]).sum()"), 2, "it takes more than"},
       {"a huge repetition", map_of("return x.repeat(1, 1, 1, 1000000000)"), 2, "it takes more than"},
       {"a huge list", map_of("y = [0] * 1000000000\n    return x + len(y)"), 2, "not allowed"},
+      {"many features", map_of("return torch.relu(x).repeat(1, 1, 1, 5000)"), 0,
+       "d′ = 80000 features for each token, and at most 65536"},
       {"growth in a loop",
        "def phi(x):\n    for j in range(40):\n        x = torch.cat([x, x], -1)\n    return torch.relu(x)\n",
        3, "it takes more than"},
