@@ -344,7 +344,7 @@ private:
     if (schema == nullptr || !is_allowed(*schema)) fail(node, not_allowed(name));
     if (makes_text(node)) fail(node, texts_are_literals);
     for (std::size_t i = 0; i < schema->arguments().size(); ++i)
-      type_or_layout(node, schema->arguments()[i], *node.input(i));
+      only_known(node, schema->arguments()[i], *node.input(i));
     // LibTorch copies a list of floats and a list of integers by the type of the first one, past its end.
     if (name == "tensor" && !holds_numbers_of_one_type(*node.input(0)->type()))
       fail(node, "the numbers of a list must be of one type, as in [1., 2.]");
@@ -355,7 +355,11 @@ private:
   }
 
   // Types and layouts are integers to TorchScript, and some that name none make LibTorch loop for ever.
-  void type_or_layout(const Node& node, const c10::Argument& argument, const torch::jit::Value& value) const {
+  // CUDA's pinned memory has an allocator of its own, which AllocationLimit does not know.
+  void only_known(const Node& node, const c10::Argument& argument, const torch::jit::Value& value) const {
+    if (argument.name() == "pin_memory" && !value.mustBeNone() &&
+        torch::jit::constant_as<bool>(&value) != false)
+      fail(node, "pin_memory is not allowed");
     switch (kind_of(argument)) {
       case ArgumentKind::type:
         if (std::unordered_set<const torch::jit::Value*> seen; !is_known_type(value, seen))

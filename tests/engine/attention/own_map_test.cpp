@@ -128,6 +128,8 @@ std::vector<Bad> bad_sources() {
       {"a type that is computed", map_of("return torch.zeros([2], dtype=x.shape[0] - 2)"), 2,
        "a type must be written as"},
       {"a layout", map_of("return torch.ones_like(x, layout=99)"), 2, "layout is not allowed"},
+      {"pinned memory", map_of("return x + torch.zeros([2], pin_memory=True).sum()"), 2,
+       "pin_memory is not allowed"},
       {"a copy to no device", map_of("return torch.relu(x).to(None, copy=True)"), 2, "to() needs a type"},
       {"a list of floats and one of integers",
        map_of("return x + torch.tensor([[1., 1., 1.], [-1, -1, -1]]).sum()"), 2, "must be of one type"},
