@@ -73,6 +73,8 @@ struct JsonCodec<Schedule> {
     return Layers::write(schedule.layers, context);
   }
   static Schedule read(const Json& json, const std::string& at, ReadContext& context) {
+    constexpr std::size_t most = 1000; // each may name a source, which is compiled
+    if (json.is_array() && json.size() > most) context.fail(at, fmt::format("has more than {} layers", most));
     return {Layers::read(json, at, context)};
   }
   static Json schema() { return Layers::schema(); }

@@ -171,6 +171,8 @@ TEST_F(Sessions, RefuseValuesThatNoModelAllows) {
   expect("/document/scenes/text/hidden_tokens", {-1, 3}, "below 0");
   expect("/document/scenes/text/muted_heads", {{1, 0}, {0, 0}}, "ascending");
   expect("/document/scenes/text/query", "some", "neither default, nor all");
+  expect("/document/scenes/text/schedules/1", Json(std::vector<std::string>(1001, "elu")),
+         "has more than 1000 layers");
   expect("/document/scenes/image/input", {{"text", "a cat"}}, "of the other kind");
 }
 

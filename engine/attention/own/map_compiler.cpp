@@ -189,7 +189,8 @@ std::map<std::string, CompiledFunction> compile_here(const MapSource& source) {
 } // namespace
 
 int line_in(const std::string& message, const bool last) {
-  static const std::regex pattern(R"re(File "<string>", line (\d+))re");
+  // An error's text is the source's: a call for each of 16,000 digits would end the stack.
+  static const std::regex pattern(R"re(File "<string>", line (\d{1,9}))re");
   int line = 0;
   for (std::sregex_iterator at(message.begin(), message.end(), pattern), end; at != end; ++at) {
     line = whole_number((*at)[1].str()).value_or(0);

@@ -285,6 +285,13 @@ TEST(OwnMap, BlamesNoSourceForAnInputThatIsNotFinite) {
   EXPECT_EQ(said_of(map_of("return torch.relu(x)"), input).reason, "");
 }
 
+TEST(OwnMap, ReadsALineFromManyDigits) {
+  const std::string digits(15000, '1');
+  const Said said = said_of("def phi(x):\n    assert x.shape[0] == 5, 'File \"<string>\", line " + digits +
+                            "'\n    return torch.relu(x)\n");
+  EXPECT_THAT(said.reason, HasSubstr(digits));
+}
+
 TEST(OwnMap, MayUseHelpersConstantsAndLoops) {
   const std::string text = R"(import math
 import torch
