@@ -1,5 +1,7 @@
 #include "engine/attention/own/allocation_limit.h"
 
+#include <cmath>
+#include <ctime>
 #include <limits>
 
 #include <c10/core/Allocator.h>
@@ -12,12 +14,20 @@ namespace {
 constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 struct Limit {
   std::size_t bytes_left = unlimited;
-  bool refused = false;
+  double end = std::numeric_limits<double>::infinity(); // processor_seconds() at the latest
+  bool refused = false, late = false;
 };
 
 Limit& limit_of_this_thread() {
   thread_local Limit limit;
   return limit;
+}
+
+// Of this thread.
+double processor_seconds() {
+  std::timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 void count_bytes(const std::size_t bytes) {
@@ -28,6 +38,10 @@ void count_bytes(const std::size_t bytes) {
     C10_THROW_ERROR(OutOfMemoryError, "too much memory");
   }
   limit.bytes_left -= bytes;
+  if (std::isfinite(limit.end) && processor_seconds() > limit.end) {
+    limit.late = true;
+    C10_THROW_ERROR(Error, "too much time");
+  }
 }
 
 // LibTorch's own allocator with the present thread's limit.
@@ -60,17 +74,23 @@ bool install() {
 
 } // namespace
 
-AllocationLimit::AllocationLimit(const std::size_t bytes)
-    : outer_(limit_of_this_thread().bytes_left), outer_exceeded_(limit_of_this_thread().refused) {
-  limit_of_this_thread() = {bytes, false};
+AllocationLimit::AllocationLimit(const std::size_t bytes, const double seconds)
+    : outer_bytes_left_(limit_of_this_thread().bytes_left),
+      outer_end_(limit_of_this_thread().end),
+      outer_exceeded_(limit_of_this_thread().refused),
+      outer_late_(limit_of_this_thread().late) {
+  limit_of_this_thread() = {.bytes_left = bytes, .end = processor_seconds() + seconds};
 }
 
-AllocationLimit::~AllocationLimit() { limit_of_this_thread() = {outer_, outer_exceeded_}; }
+AllocationLimit::~AllocationLimit() {
+  limit_of_this_thread() = {outer_bytes_left_, outer_end_, outer_exceeded_, outer_late_};
+}
 
 void AllocationLimit::count_others(const std::size_t bytes) { count_bytes(bytes); }
 
-bool AllocationLimit::exceeded() const {
-  return limit_of_this_thread().refused;
-} // NOLINT(readability-convert-member-functions-to-static): of this object's thread
+// NOLINTBEGIN(readability-convert-member-functions-to-static): of this object's thread
+bool AllocationLimit::exceeded() const { return limit_of_this_thread().refused; }
+bool AllocationLimit::late() const { return limit_of_this_thread().late; }
+// NOLINTEND(readability-convert-member-functions-to-static)
 
 } // namespace hydrascope

@@ -1,16 +1,22 @@
-// A limit on what the CPU's tensors of one thread may allocate.
+// A limit on what the CPU's tensors of one thread may allocate, and on the time that this takes.
 #pragma once
 
 #include <cstddef>
+#include <limits>
 
 namespace hydrascope {
 
 // While it exists, LibTorch's allocations on the CPU by this thread fail with c10::OutOfMemoryError once they
 // add up to more than `bytes`, freed ones included: what they add up to bounds the time, too. Limits nest;
 // the inner one counts alone.
+//
+// Sums and products of matrices can take any time for a small result. Allocations fail, too, once the thread
+// has used more than `seconds` of processor time: any operator but a view allocates its result. Time on other
+// threads does not count, nor does waiting for a processor, so that a busy machine refuses no more than
+// another.
 class AllocationLimit {
 public:
-  explicit AllocationLimit(std::size_t bytes);
+  explicit AllocationLimit(std::size_t bytes, double seconds = std::numeric_limits<double>::infinity());
   ~AllocationLimit();
   AllocationLimit(const AllocationLimit&) = delete;
   AllocationLimit& operator=(const AllocationLimit&) = delete;
@@ -19,11 +25,13 @@ public:
   // allocation does.
   static void count_others(std::size_t bytes);
 
-  bool exceeded() const;
+  bool exceeded() const; // `bytes`
+  bool late() const;     // `seconds`
 
 private:
-  std::size_t outer_;
-  bool outer_exceeded_;
+  std::size_t outer_bytes_left_;
+  double outer_end_;
+  bool outer_exceeded_, outer_late_;
 };
 
 } // namespace hydrascope

@@ -122,7 +122,9 @@ struct MapScript::Compiled {
 
   at::Tensor run(const MapSource& source, const CompiledFunction& function, const jit::Stack& arguments,
                  const std::size_t bytes) const {
-    const AllocationLimit limit(bytes);
+    // By far more than new numbers of this size take on the slowest processor.
+    constexpr double first_seconds = 5, seconds_per_byte = 10e-9;
+    const AllocationLimit limit(bytes, first_seconds + seconds_per_byte * static_cast<double>(bytes));
     try {
       jit::Stack stack = arguments;
       jit::InterpreterState(function.code).run(stack);
@@ -134,9 +136,10 @@ struct MapScript::Compiled {
     } catch (const std::exception& error) {
       const std::string message = error.what();
       throw SourceError(source.name, line_in(message, true),
-                        limit.exceeded() ? fmt::format("it takes more than {} for this input",
-                                                       bytes_text(static_cast<double>(bytes)))
-                                         : interpreter_reason(message));
+                        limit.late()       ? "it takes too long for this input"
+                        : limit.exceeded() ? fmt::format("it takes more than {} for this input",
+                                                         bytes_text(static_cast<double>(bytes)))
+                                           : interpreter_reason(message));
     }
   }
 };

@@ -1,5 +1,6 @@
 // Sources of the kernel `phi`: what they may contain, and what is said of those that are broken or hostile.
 // What they compute is tested with all kernels (parity_test.cpp).
+#include <exception>
 #include <filesystem>
 #include <limits>
 #include <string>
@@ -8,11 +9,13 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/attention/interface/kernel.h"
+#include "engine/attention/own/allocation_limit.h"
 #include "engine/attention/own/map_script.h"
 #include "engine/attention/own/map_source.h"
 #include "engine/base/paths.h"
@@ -283,6 +286,22 @@ TEST(OwnMap, BlamesNoSourceForAnInputThatIsNotFinite) {
   AttentionInput input = make_input(shape, 3);
   input.q.select(2, 4).fill_(std::numeric_limits<float>::quiet_NaN());
   EXPECT_EQ(said_of(map_of("return torch.relu(x)"), input).reason, "");
+}
+
+// Sums take time, and hardly any memory.
+TEST(AllocationLimits, EndWhatTakesTooLong) {
+  const at::Tensor x = at::ones({1000, 1000});
+  constexpr std::size_t bytes = std::size_t{1} << 30;
+  constexpr double seconds = 0.02;
+  const AllocationLimit outer(bytes);
+  {
+    const AllocationLimit limit(bytes, seconds);
+    EXPECT_THROW(for (int i = 0; i < 1'000'000; ++i) x.sum(), std::exception);
+    EXPECT_TRUE(limit.late());
+    EXPECT_FALSE(limit.exceeded());
+  }
+  EXPECT_FALSE(outer.late());
+  EXPECT_EQ(x.sum().item<float>(), 1e6F);
 }
 
 TEST(OwnMap, ReadsALineFromManyDigits) {
