@@ -116,6 +116,17 @@ TEST(BytePairFiles, TheOlderFormIsReadAlike) {
   EXPECT_EQ(configured.begin(), 0);
   EXPECT_FALSE(configured.special(620));
 
+  const auto around = [&](const char* config) {
+    folder.write("tokenizer_config.json", config);
+    return ids_of(load_byte_pair(folder.path()), "the cat");
+  };
+  using Ids = std::vector<std::int32_t>; // transformers'
+  EXPECT_EQ(around("{}"), (Ids{349, 279, 309}));
+  EXPECT_EQ(around(R"({"add_eos_token": true})"), (Ids{349, 279, 309, 0}));
+  EXPECT_EQ(around(R"({"add_bos_token": true, "add_eos_token": true, "eos_token": "the"})"),
+            (Ids{0, 349, 279, 309, 349}));
+  EXPECT_EQ(around(R"({"add_bos_token": true, "bos_token": null})"), (Ids{349, 279, 309}));
+
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "RobertaTokenizer"})");
   EXPECT_THROW(load_byte_pair(folder.path()), ForeignFile);
   folder.write("tokenizer_config.json", R"({"added_tokens_decoder": {"x": {"content": "<new>"}}})");
@@ -125,6 +136,29 @@ TEST(BytePairFiles, TheOlderFormIsReadAlike) {
   EXPECT_THROW(load_byte_pair(folder.path()), BrokenFile);
   fs::remove(folder.path() / "merges.txt");
   EXPECT_THROW(load_byte_pair(folder.path()), Error);
+}
+
+// transformers 5 leaves add_bos_token and add_eos_token unread, whatever the class, where there is a
+// tokenizer.json.
+TEST(BytePairFiles, TokenizerJsonAloneSaysWhatIsPutAroundAText) {
+  for (const auto& [name, expected] :
+       {std::pair{"llama3", std::vector<std::int32_t>{602, 348, 278, 308}}, {"gpt2", {349, 279, 309}}}) {
+    const test::ScratchFolder folder;
+    fs::copy_file(golden / name / "tokenizer.json", folder.path() / "tokenizer.json");
+    const auto ids = [&](const char* config) {
+      folder.write("tokenizer_config.json", config);
+      return ids_of(load_byte_pair(folder.path()), "the cat");
+    };
+    EXPECT_EQ(ids("{}"), expected);
+    for (const char* kind : {"LlamaTokenizerFast", "Qwen2Tokenizer", "GPT2Tokenizer"}) {
+      const json config = {{"tokenizer_class", kind}, {"bos_token", "a"}, {"eos_token", "a"}};
+      for (const bool added : {false, true}) {
+        json with = config;
+        with["add_bos_token"] = with["add_eos_token"] = added;
+        EXPECT_EQ(ids(with.dump().c_str()), expected) << kind;
+      }
+    }
+  }
 }
 
 TEST(BytePairFiles, WhatIsNotSupportedIsNamed) {

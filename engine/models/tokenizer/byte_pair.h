@@ -118,8 +118,9 @@ bool has_byte_pair(const std::filesystem::path& folder);
 
 // Reads tokenizer.json where there is one, else vocab.json and merges.txt, which are read as GPT-2's; and
 // which tokens begin and end a text, from tokenizer_config.json, generation_config.json and config.json.
-// Truncation and padding are ignored. Throws Error (neither file), ForeignFile (another kind of tokenizer, or
-// parts that are not supported), BrokenFile.
+// Truncation and padding are ignored, and beside tokenizer.json add_bos_token and add_eos_token, as by
+// transformers 5. Throws Error (neither file), ForeignFile (another kind of tokenizer, or parts that are not
+// supported), BrokenFile.
 BytePairSettings read_byte_pair_settings(const std::filesystem::path& folder);
 BytePair load_byte_pair(const std::filesystem::path& folder);
 

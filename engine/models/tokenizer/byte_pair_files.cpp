@@ -57,6 +57,17 @@ void read_added_tokens(const fs::path& folder, const ConfigFields& config, Token
   }
 }
 
+// The token that `asked` puts at an end of each text; none if it is null.
+std::vector<std::int32_t> token_at_end(const ConfigFields& config, const char* asked, const std::string& key,
+                                       const TokenTable& table) {
+  if (!config.boolean(asked, false)) return {};
+  if (config.values().contains(key) && !config.has(key)) return {};
+  const std::string name = config.has(key) ? token_name(config, key) : "<|endoftext|>";
+  const auto id = table.find(name);
+  if (!id) config.fail(key, quoted_token(name) + " is not in the vocabulary");
+  return {*id};
+}
+
 BytePairSettings settings_of_tables(const fs::path& folder, const ConfigFields& config) {
   const std::string kind = config.text("tokenizer_class", "GPT2Tokenizer");
   if (!kind.starts_with("GPT2Tokenizer"))
@@ -72,12 +83,8 @@ BytePairSettings settings_of_tables(const fs::path& folder, const ConfigFields& 
   settings.pre_tokenizer = {ByteLevelStep{config.boolean("add_prefix_space", false), true}};
   read_added_tokens(folder, config, table, settings.added);
   settings.vocabulary = table.entries();
-  if (config.boolean("add_bos_token", false)) {
-    const std::string name = config.has("bos_token") ? token_name(config, "bos_token") : "<|endoftext|>";
-    const auto id = table.find(name);
-    if (!id) config.fail("bos_token", quoted_token(name) + " is not in the vocabulary");
-    settings.before = {*id};
-  }
+  settings.before = token_at_end(config, "add_bos_token", "bos_token", table);
+  settings.after = token_at_end(config, "add_eos_token", "eos_token", table);
   return settings;
 }
 
