@@ -347,6 +347,7 @@ nlohmann::ordered_json run_json(const RunResult& result) {
   document["notes"] = result.notes;
   document["model"] = {
       {"name", result.model.name}, {"family", result.model.family}, {"hash", result.model_hash}};
+  if (result.model.independent_labels) document["model"]["independent_labels"] = true;
   if (result.model.capture) document["capture"] = capture_json(*result.model.capture);
   if (const auto* const checks = only<RecordedOutputKey>(result))
     document["check"] = number_or_null(worst_check(*checks));
@@ -371,7 +372,9 @@ void print_run(std::ostream& out, const RunResult& result) {
                result.predictions.front().label, result.predictions.front().logit);
   } else {
     fmt::print(out, "{}, {} tokens; most likely {}:\n", result.model.name, result.tokens.size(),
-               result.model.causal ? "next tokens" : "classes");
+               result.model.causal               ? "next tokens"
+               : result.model.independent_labels ? "labels, each by itself"
+                                                 : "classes");
     std::size_t width = 0;
     const std::size_t shown = std::min(kShownPredictions, result.predictions.size());
     for (std::size_t i = 0; i < shown; ++i) width = std::max(width, result.predictions[i].label.size());

@@ -116,14 +116,21 @@ double mean_of_table(const RunResult& run, const std::string& name) {
   return count > 0 ? sum / count : PictureMeasures::undefined;
 }
 
-double class_divergence(const std::vector<Prediction>& softmax, const std::vector<Prediction>& own) {
-  if (softmax.empty() || softmax.size() != own.size()) return PictureMeasures::undefined;
+// KL(softmax's ‖ own); of independent labels it is the sum of each label's.
+double class_divergence(const RunResult& softmax, const RunResult& own) {
+  if (softmax.predictions.empty() || softmax.predictions.size() != own.predictions.size())
+    return PictureMeasures::undefined;
+  const auto term = [](const double p, const double q) {
+    return p * (std::log(std::max(p, probability_floor)) - std::log(std::max(q, probability_floor)));
+  };
   std::map<int, double> probabilities;
-  for (const Prediction& each : own) probabilities[each.index] = each.probability;
+  for (const Prediction& each : own.predictions) probabilities[each.index] = each.probability;
   double sum = 0;
-  for (const Prediction& each : softmax)
-    sum += each.probability * (std::log(std::max(each.probability, probability_floor)) -
-                               std::log(std::max(probabilities[each.index], probability_floor)));
+  for (const Prediction& each : softmax.predictions) {
+    const double probability = probabilities[each.index];
+    sum += term(each.probability, probability);
+    if (softmax.model.independent_labels) sum += term(1 - each.probability, 1 - probability);
+  }
   return sum;
 }
 
@@ -152,7 +159,7 @@ PictureMeasures measures_of(const RunResult& own, const RunResult& softmax) {
     measures.own_probability = own.predictions.front().probability;
     measures.softmax_class = softmax.predictions.front().label;
     measures.softmax_probability = softmax.predictions.front().probability;
-    measures.divergence = class_divergence(softmax.predictions, own.predictions);
+    measures.divergence = class_divergence(softmax, own);
   }
   measures.entropy = mean_of_table(own, "entropy");
   measures.kl = mean_of_table(own, "kl");

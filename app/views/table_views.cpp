@@ -101,7 +101,9 @@ Figure predictions_figure(std::span<const RunResult* const> runs, int count) {
     if (decoder && run->query)
       panel.title += fmt::format("\nafter “{}”", token_text(*run, static_cast<std::size_t>(*run->query)));
     const bool number = predicts_number(run->model);
-    panel.x_label = number ? run->predictions.front().label : "probability";
+    panel.x_label = number                          ? run->predictions.front().label
+                    : run->model.independent_labels ? "probability of each label"
+                                                    : "probability";
     const auto most = std::min(run->predictions.size(), static_cast<std::size_t>(std::max(count, 1)));
     for (std::size_t index = 0; index < most; ++index) {
       panel.labels.push_back(prediction_name(*run, run->predictions[index]));

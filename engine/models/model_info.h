@@ -51,6 +51,7 @@ struct ModelInfo {
   int max_tokens = 0;    // text: the position table's length
   bool has_classifier = false;
   std::vector<std::string> labels;                      // of the classifier
+  bool independent_labels = false;                      // each has a sigmoid of its own, not one softmax
   std::shared_ptr<const CaptureInfo> capture = nullptr; // null: a model that runs
   // Messages of loading, e.g. tensors of the file that the model does not use.
   std::vector<std::string> notes;

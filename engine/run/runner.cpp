@@ -11,7 +11,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/softmax.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
@@ -43,10 +42,10 @@ namespace {
 
 constexpr std::int64_t most_next_tokens = 100;
 
-// Softmax over logits (1,C) in double precision, best first: all classes, the likeliest next tokens.
+// Of logits (1,C) in double precision, best first: all classes, the likeliest next tokens.
 std::vector<Prediction> predictions_of(const at::Tensor& logits, const Model& model) {
   const at::Tensor values = logits.detach().select(0, 0).to(at::kCPU, at::kDouble);
-  const at::Tensor shares = at::softmax(values, 0);
+  const at::Tensor shares = probabilities_of(values, model.info());
   const auto [sorted, order] = values.sort(/*stable=*/true, /*dim=*/0, /*descending=*/true);
   const std::int64_t listed =
       model.info().causal ? std::min(values.size(0), most_next_tokens) : values.size(0);

@@ -6,6 +6,8 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/softmax.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -102,6 +104,10 @@ TargetValue target_value(const CheckedTarget& target, const Model& model, const 
   const std::string label = model.output_label(index);
   return {class_target(logits, index),
           model.info().causal ? fmt::format("logit of the next token “{}”", label) : "logit of " + label};
+}
+
+at::Tensor probabilities_of(const at::Tensor& logits, const ModelInfo& model) {
+  return model.independent_labels ? at::sigmoid(logits) : at::softmax(logits, -1);
 }
 
 at::Tensor mean_pooled(const at::Tensor& hidden, const at::Tensor& mask) {

@@ -35,6 +35,9 @@ struct TargetValue {
 TargetValue target_value(const CheckedTarget& target, const Model& model, const at::Tensor& logits,
                          const at::Tensor& final_hidden, const at::Tensor& mask, const at::Tensor& other);
 
+// The probabilities of logits (…,C): softmax, or the sigmoid of each where the labels are independent.
+at::Tensor probabilities_of(const at::Tensor& logits, const ModelInfo& model);
+
 // In the following, `hidden` (1,N,D) is the last hidden state and `mask` (1,N) bool or undefined.
 
 // The mean over real tokens: (1,D).

@@ -55,6 +55,17 @@ TEST(HidingEffect, NamesTheSideWhereBothAreShown) {
   EXPECT_TRUE(effect_lines(run_of_layers("softmax"), nullptr).empty());
 }
 
+TEST(PredictionsFigure, SaysThatLabelsAreIndependent) {
+  RunResult run = run_of_layers("softmax");
+  run.predictions = {{.index = 0, .label = "indoors", .probability = 0.75, .logit = 1},
+                     {.index = 1, .label = "night", .probability = 0.5, .logit = 0}};
+  const std::vector<const RunResult*> runs = {&run};
+  const auto label = [&] { return std::get<BarsPanel>(predictions_figure(runs).panels.front()).x_label; };
+  EXPECT_EQ(label(), "probability");
+  run.model.independent_labels = true;
+  EXPECT_EQ(label(), "probability of each label");
+}
+
 TEST(KernelLabels, NameAMapAsItsUserDoes) {
   const KernelSpec map = kernel_of_source("my-map", "def phi(x):\n    return x * x\n");
   EXPECT_EQ(map.label(), "phi my-map");

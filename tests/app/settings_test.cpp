@@ -313,6 +313,15 @@ TEST(PictureMeasures, OfAPredictedNumberHaveNoClasses) {
   EXPECT_TRUE(std::isnan(measures.divergence));
 }
 
+TEST(PictureMeasures, OfIndependentLabelsAddEachOnesDivergence) {
+  RunResult own, softmax;
+  own.model.independent_labels = softmax.model.independent_labels = true;
+  own.predictions = {prediction(1, "dog", 0.75), prediction(0, "cat", 0.5)};
+  softmax.predictions = {prediction(0, "cat", 0.5), prediction(1, "dog", 0.25)};
+  EXPECT_NEAR(measures_of(own, softmax).divergence,
+              0.25 * std::log(0.25 / 0.75) + 0.75 * std::log(0.75 / 0.25), 1e-12);
+}
+
 TEST(PictureMeasures, CompareTwoRunsAndSortUndefinedValuesLast) {
   RunResult own, softmax;
   own.predictions = {prediction(1, "dog", 0.75), prediction(0, "cat", 0.25)};

@@ -102,6 +102,22 @@ TEST_F(RunCommand, TellsHeadsLikeOneAndTheDeletionCurve) {
   expect_error("run --text hello --like 9:0", 2, "layer 9");
 }
 
+TEST_F(RunCommand, IndependentLabelsAreSaidToBe) {
+  const fs::path folder = at("labels");
+  fs::copy(source_folder() / "tests/golden/models/bert", folder, fs::copy_options::recursive);
+  json config = json::parse(bytes_of(folder / "config.json"));
+  config["problem_type"] = "multi_label_classification";
+  std::ofstream(folder / "config.json") << config.dump();
+  const std::string arguments = "run --text \"the cat\" --model " + folder.string();
+  EXPECT_NE(hydrascope(arguments).output.find("most likely labels, each by itself"), std::string::npos);
+  const json run = answer(arguments);
+  EXPECT_EQ(run.at("model").at("independent_labels"), true);
+  double total = 0;
+  for (const json& prediction : run.at("predictions")) total += prediction.at("probability").get<double>();
+  EXPECT_GT(std::abs(total - 1), 1e-3);
+  EXPECT_FALSE(answer("run --text hello").at("model").contains("independent_labels"));
+}
+
 TEST_F(RunCommand, TruncatedWeightsAreRefusedByName) {
   const fs::path folder = at("model");
   fs::create_directories(folder);

@@ -73,6 +73,8 @@ public:
     if (decoder_) {
       const std::int64_t token = row_query(snapshot.document->scene(), *a);
       if (token < std::ssize(a->tokens)) heading_ = "what comes after “" + text_before(*a, token) + "”";
+    } else if (a->model.independent_labels && !a->predictions.empty()) {
+      heading_ = "each label by itself: they need not sum to 100 %";
     }
     const std::size_t most = decoder_ ? 12 : 6;
     for (std::size_t i = 0; i < std::min(most, a->predictions.size()); ++i) {
@@ -99,7 +101,7 @@ public:
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
     if (!heading_.empty()) {
       ellipsis_text(with_known_glyphs(heading_), ImGui::GetContentRegionAvail().x, theme::quiet);
-      if (ImGui::IsItemHovered())
+      if (decoder_ && ImGui::IsItemHovered())
         text_tooltip("Click a token in another panel to see what comes after it; ␣ is a space");
     }
     for (const std::string& effect : effects_)
@@ -286,7 +288,7 @@ private:
   std::vector<Row> rows_;
   std::shared_ptr<const RunResult> run_a_, run_b_;
   std::vector<std::string> effects_; // of hidden tokens and muted heads
-  std::string heading_;              // a decoder's: after which text
+  std::string heading_;              // a decoder's: after which text; that labels are independent
   std::string number_;               // where a number is predicted, that
   bool with_b_ = false, with_whole_ = false, no_classifier_ = false, decoder_ = false;
 };

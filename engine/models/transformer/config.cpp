@@ -68,6 +68,7 @@ ModelConfig read_transformer(const ConfigFields& fields, const std::string& fami
       !fields.value("architectures").empty() && fields.value("architectures")[0].is_string())
     config.architecture = fields.value("architectures")[0].get<std::string>();
   read_labels(fields, config);
+  config.independent_labels = fields.text("problem_type", "") == "multi_label_classification";
   return config;
 }
 
@@ -294,6 +295,7 @@ ModelInfo info_of(const ModelConfig& config, const std::filesystem::path& folder
                                     : config.architecture.find("Classification") != std::string::npos &&
                                           config.architecture != "BertForTokenClassification";
   if (info.has_classifier) info.labels = config.labels;
+  info.independent_labels = config.independent_labels;
   return info;
 }
 

@@ -51,6 +51,7 @@ struct ModelConfig {
   std::string architecture;        // the first of `architectures`, may be empty
   std::vector<std::string> labels; // id2label in order of id; empty without
   int classes = 0;                 // 0: unknown
+  bool independent_labels = false; // as ModelInfo::independent_labels
   // images
   int patch_height = 0, patch_width = 0, image_height = 0, image_width = 0, prefix_tokens = 1;
   std::optional<TimmPreparation> timm;

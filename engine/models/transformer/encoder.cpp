@@ -263,7 +263,10 @@ std::shared_ptr<const Model> Encoder::with_parameters(const std::map<std::string
     else
       ends_changed = true;
   }
-  if (!labels.empty()) result->info_.labels = labels;
+  if (!labels.empty()) {
+    result->info_.labels = labels;
+    result->info_.independent_labels = false; // training teaches one class for each item
+  }
   if (image_size > 0) result->info_.image_size = image_size;
   for (const int layer : changed_layers)
     result->layers_[static_cast<std::size_t>(layer)] =

@@ -152,8 +152,8 @@ public:
   // A model that shares everything with this one but the named parameters (training's leaves, an adapter's
   // tensors; unknown names are an error, except classifier.* on a backbone without classifier, which adds one
   // on [class token, mean patch token], and kernel.LAYER.KERNEL.NAME, which kernel_parameters serves).
-  // `labels` name the classifier's outputs; `image_size` > 0 becomes the size that pre-processing gives by
-  // default. Throws Error (unknown name, wrong shape).
+  // `labels` name the classifier's outputs, which are classes then; `image_size` > 0 becomes the size that
+  // pre-processing gives by default. Throws Error (unknown name, wrong shape).
   virtual std::shared_ptr<const Model> with_parameters(const std::map<std::string, at::Tensor>& replacements,
                                                        const std::vector<std::string>& labels = {},
                                                        int image_size = 0) const = 0;

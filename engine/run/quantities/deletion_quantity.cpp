@@ -6,7 +6,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/softmax.h>
 
 #include "engine/run/pass.h"
 #include "engine/run/predicted_number.h"
@@ -48,7 +47,8 @@ HiddenTarget hidden_target(const CheckedTarget& target, const Model& model, cons
   reading.value =
       target_value(target, model, logits, model.final_hidden(output), input.mask, other).value.item<double>();
   if (of_class && !predicts_number(model.info()))
-    reading.probability = at::softmax(logits.to(at::kDouble), 1)[0][target.index].item<double>();
+    reading.probability =
+        probabilities_of(logits.to(at::kDouble), model.info())[0][target.index].item<double>();
   return reading;
 }
 

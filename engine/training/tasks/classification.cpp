@@ -157,6 +157,9 @@ private:
     if (data_->plan().new_head || !softmax.model->info().has_classifier)
       throw UsageError("--distillation-alpha", "the model has no classifier for these classes to learn from",
                        "fine-tune it with softmax first, and build on that adapter");
+    if (request_.distillation_alpha > 0 && softmax.model->info().independent_labels)
+      throw UsageError("--distillation-alpha", "the model's labels are independent, not the classes of one",
+                       "fine-tune it with softmax first, and build on that adapter");
     NamedTensors matrices;
     for (const std::string& name : softmax.model->parameter_names())
       if (layer_of_parameter(name) >= first_) matrices[name] = softmax.model->parameter(name);

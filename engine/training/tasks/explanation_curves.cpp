@@ -7,10 +7,10 @@
 #include <utility>
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/softmax.h>
 
 #include "engine/run/placement.h"
 #include "engine/run/quantities/deletion.h"
+#include "engine/run/target.h"
 #include "engine/training/data/labelled_files.h"
 #include "engine/training/loop/autocast.h"
 
@@ -75,7 +75,7 @@ std::vector<double> ExplanationCurves::probabilities(const ModelInput& whole,
     ModelInput input = whole;
     input.pixels = at::cat(pixels);
     const at::Tensor logits = runnable_.logits({}, placed(model, input), 0).to(at::kCPU, at::kDouble);
-    const at::Tensor of_target = at::softmax(logits, 1).select(1, target).contiguous();
+    const at::Tensor of_target = probabilities_of(logits, model.info()).select(1, target).contiguous();
     result.insert(result.end(), of_target.const_data_ptr<double>(),
                   of_target.const_data_ptr<double>() + of_target.numel());
   }

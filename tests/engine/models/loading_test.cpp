@@ -281,6 +281,19 @@ TEST_F(LoadingModels, LabelsAreNumberedWithoutNames) {
   EXPECT_EQ(load_model(folder_)->info().labels, (std::vector<std::string>{"class 0", "class 1", "class 2"}));
 }
 
+TEST_F(LoadingModels, LabelsMayBeIndependent) {
+  EXPECT_FALSE(load_model(folder_)->info().independent_labels);
+  set("problem_type", "single_label_classification");
+  EXPECT_FALSE(load_model(folder_)->info().independent_labels);
+  set("problem_type", "multi_label_classification");
+  EXPECT_TRUE(read_model_info(folder_).independent_labels);
+  const auto model = load_model(folder_);
+  EXPECT_TRUE(model->info().independent_labels);
+  EXPECT_TRUE(model->with_parameters({})->info().independent_labels);
+  // What is trained here are classes.
+  EXPECT_FALSE(model->with_parameters({}, {"a", "b", "c"})->info().independent_labels);
+}
+
 TEST_F(LoadingModels, AVocabularyThatDoesNotFitIsRefusedWithTheText) {
   const std::string vocabulary = read_text_file(folder_ / "vocab.txt");
   write_file_atomically(folder_ / "vocab.txt", vocabulary + "extra\n");

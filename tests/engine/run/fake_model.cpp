@@ -41,6 +41,7 @@ FakeModel::FakeModel(FakeOptions options)
   info_.max_tokens = 64;
   info_.has_classifier = options_.head != FakeHead::none;
   if (info_.has_classifier) info_.labels = {"tabby, tabby cat", "espresso", "rocket"};
+  info_.independent_labels = options_.independent_labels;
   for (int layer = 0; layer < options_.layers; ++layer)
     for (const char* part : {"query", "key", "value", "output"}) {
       const std::string name = "encoder.layer." + std::to_string(layer) + "." + part + ".weight";

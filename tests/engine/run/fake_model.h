@@ -20,6 +20,7 @@ struct FakeOptions {
   int layers = 4;
   FakeHead head = FakeHead::first_token;
   std::function<void(int layer)> before_block; // called on the runner's thread
+  bool independent_labels = false;
 };
 
 class FakeModel final : public Model {

@@ -9,6 +9,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/process.h"
+#include "engine/run/quantities/deletion.h"
 #include "engine/run/quantities/focus_map.h"
 #include "engine/run/quantities/layer_times.h"
 #include "engine/run/quantities/weights.h"
@@ -57,6 +58,22 @@ TEST_F(RunnerTest, GivesPredictionsTokensAndLayers) {
   EXPECT_FALSE(result->layers[0].untrained);
   EXPECT_FALSE(result->layers[0].path.empty());
   EXPECT_TRUE(result->quantities.keys().empty()); // nothing was asked for
+}
+
+TEST_F(RunnerTest, IndependentLabelsHaveAProbabilityEach) {
+  FakeOptions options;
+  options.independent_labels = true;
+  use(options);
+  RunRequest request = fake_request(kText);
+  const DeletionKey deletion{.layer = 3, .steps = 4};
+  request.quantities = {deletion};
+  const auto result = run(request);
+  ASSERT_EQ(result->predictions.size(), 3U);
+  for (const Prediction& prediction : result->predictions)
+    EXPECT_NEAR(prediction.probability, 1 / (1 + std::exp(-prediction.logit)), 1e-12);
+  EXPECT_GE(result->predictions[0].probability, result->predictions[1].probability);
+  EXPECT_NEAR(test::read(*result, deletion).random.probabilities.front(), result->predictions[0].probability,
+              1e-5);
 }
 
 TEST_F(RunnerTest, TheNumberOfThreadsHoldsForTheRunAlone) {

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
@@ -180,6 +181,18 @@ TEST(Finetune, LearnsFromTheSameModelWithSoftmax) {
   request.settings.adapters.files.clear(); // no classifier
   request.trained->head = true;
   EXPECT_THAT([&] { finetune(request); }, ThrowsMessage<UsageError>(HasSubstr("--distillation-alpha")));
+}
+
+TEST(Finetune, IndependentLabelsAreNoTeacher) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  const std::filesystem::path file = request.settings.model_folder / "config.json";
+  auto config = nlohmann::json::parse(read_text_file(file));
+  config["id2label"] = {{"0", "red"}, {"1", "green"}, {"2", "blue"}, {"3", "fish"}};
+  config["problem_type"] = "multi_label_classification";
+  write_file_atomically(file, config.dump());
+  request.distillation_alpha = 0.5;
+  EXPECT_THAT([&] { finetune(request); }, ThrowsMessage<UsageError>(HasSubstr("labels are independent")));
 }
 
 // What a conversion trained is no teacher: run with softmax it says something else.
