@@ -333,8 +333,11 @@ private:
     if (kind.is_prim()) {
       if (!primitives().contains(name)) fail(node, python_name(kind.toQualString()) + " is not allowed here");
       // Tensors on "meta" have no memory, and some operators then leave that of their result as it was.
-      if (kind == torch::jit::prim::Constant && node.output()->type()->kind() == c10::TypeKind::DeviceObjType)
-        fail(node, "a device must be written as x.device");
+      if (kind == torch::jit::prim::Constant &&
+          node.output()->type()->kind() == c10::TypeKind::DeviceObjType) {
+        const auto& uses = node.output()->uses(); // the constant has no line
+        fail(uses.empty() ? node : *uses.front().user, "a device must be written as x.device");
+      }
       return;
     }
     const c10::FunctionSchema* const schema = node.maybeSchema();
