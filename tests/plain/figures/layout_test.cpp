@@ -226,7 +226,9 @@ TEST(Lines, APageNamesEveryLine) {
     for (const auto& text : canvas.texts) EXPECT_LE(text.y, layout.page.height) << text.text;
     const Box& body = layout.panels.front().body;
     EXPECT_GE(body.height, 0.6 * body.width - 1e-9);
-    if (count == 3) EXPECT_NEAR(body.height, 0.6 * body.width, 1e-9);
+    if (count == 3) {
+      EXPECT_NEAR(body.height, 0.6 * body.width, 1e-9);
+    }
   }
 }
 
