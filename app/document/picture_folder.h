@@ -65,7 +65,8 @@ struct PictureMeasures {
   FolderPicture picture;
   std::string own_class, softmax_class; // empty without a classifier, or where it predicts a number
   double own_probability = undefined, softmax_probability = undefined;
-  double divergence = undefined; // KL(softmax's class probabilities ‖ the schedule's), nats
+  // KL(softmax's class probabilities ‖ the schedule's), nats; of independent labels the sum of each label's.
+  double divergence = undefined;
   // Means over the layers and heads that define them, of A's kernels, nats.
   double entropy = undefined, kl = undefined;
   std::string problem; // why the picture could not be measured; empty if it was

@@ -17,6 +17,7 @@ namespace {
 
 constexpr double probability_floor = 1e-12; // Hedgehog tables: inside the logarithm
 constexpr double logarithmic_share = 1e-4;  // of the largest weight, where a logarithmic scale starts
+constexpr const char* logarithmic_share_text = "10⁻⁴";
 
 int head_count(const WeightsResult& weights) {
   return weights.weights.empty() ? 0 : static_cast<int>(weights.weights.extent(0));
@@ -251,7 +252,9 @@ Scale positive_weights_scale(double high, const WeightsOptions& options) {
   scale.low = options.logarithmic ? scale.high * logarithmic_share : 0;
   scale.label = weights_quantity(options.value_weighted);
   if (options.percentile) scale.label += ", up to the 99th percentile";
-  if (options.logarithmic) scale.label += ", from 10⁻⁴ of the largest"; // smaller ones have its colour
+  if (options.logarithmic)
+    scale.label +=
+        fmt::format(", from {} of the largest", logarithmic_share_text); // smaller ones have its colour
   return scale;
 }
 

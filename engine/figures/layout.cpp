@@ -218,7 +218,7 @@ struct PageColumns {
 // The columns that the figure asks for, or fewer where its plots would be too narrow to read; in one column
 // their legends are narrower instead.
 PageColumns page_columns(const Figure& figure, const FigureStyle& style) {
-  constexpr double least_sizes = 12, legend_share = 0.45;
+  constexpr double least_sizes = 10, legend_share = 0.45;
   const std::size_t asked = columns_of(figure), panels = figure.panels.size();
   if (std::ranges::none_of(figure.panels, [](const FigurePanel& panel) {
         return std::holds_alternative<LinesPanel>(panel) || std::holds_alternative<BarsPanel>(panel);
@@ -248,7 +248,9 @@ UsageError too_wide(std::size_t columns, double width_mm) {
           columns == 1
               ? fmt::format("a panel does not fit into {:g} mm", width_mm)
               : fmt::format("{} panels do not fit beside each other into {:g} mm", columns, width_mm),
-          "choose a larger --width-mm, or name fewer --kernels or --columns"};
+          "choose a larger --width-mm or a smaller --font-points, or draw fewer panels beside each other "
+          "(kernels, "
+          "--columns)"};
 }
 
 // `spare`: 0 on the first call, which sets it to the width that the limit of the panels' height leaves empty.

@@ -202,6 +202,9 @@ TEST_F(FigureCommand, TextFromRightToLeftIsForSvg) {
   const std::string arguments = "figure tokens --text 'a שלום' --kernels softmax -o ";
   EXPECT_THAT(hydrascope(arguments + at("f.png")).errors, testing::HasSubstr("use .svg"));
   EXPECT_THAT(hydrascope(arguments + at("f.svg")).errors, testing::Not(testing::HasSubstr(".svg")));
+  std::ofstream(at("texts.txt")) << "a cat\na שלום\n";
+  const std::string many = "figure tokens --texts " + at("texts.txt") + " --kernels softmax -o ";
+  EXPECT_THAT(hydrascope(many + at("f-{line}.PNG")).errors, testing::HasSubstr("use .svg"));
 }
 
 TEST_F(FigureCommand, KernelsWithoutTheHeadAreLeftOut) {

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -31,7 +32,8 @@ class CheckTidyTest(unittest.TestCase):
             shutil.copy(ROOT / name, self.checkout / name)
         for name in "engine/one.cpp", "engine/two.cpp", "tests/three.cpp":
             self.write(self.checkout / name, "int x;\n")
-        for name, text in ("clang-tidy-22", CLANG_TIDY), ("ninja", "#!/bin/sh\n"):
+        clang_tidy = re.search(r"^CLANG_TIDY=(\S+)$", (ROOT / "tools/versions.sh").read_text(), re.M)[1]
+        for name, text in (clang_tidy, CLANG_TIDY), ("ninja", "#!/bin/sh\n"):
             self.write(self.folder / "bin" / name, text).chmod(0o755)
 
     def write(self, file, text):

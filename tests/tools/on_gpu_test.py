@@ -46,7 +46,7 @@ class PageTest(ToolTest):
         done, sections = self.run_tool("parity")  # of which the program knows nothing
         self.assertEqual(done.returncode, 1)
         self.assertEqual(list(sections), ["", "Parity", "Scaling", "Remarks", "Machine"])
-        self.assertRegex(sections["Parity"], r"(?s)Measured on \d{4}-\d\d-\d\d\.\n\n\*\*Failed\*\*.*```\Z")
+        self.assertRegex(sections["Parity"], r"(?s)Measured on fake, \d{4}-\d\d-\d\d, at the smallest sizes\.\n\n\*\*Failed\*\*.*```\Z")
         self.assertIn("all is well", sections["Machine"])
 
     def test_a_new_page_and_one_of_all_steps_have_a_head_of_their_own(self):

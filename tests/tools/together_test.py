@@ -24,8 +24,9 @@ time.sleep(30)
 
 class TogetherTest(ToolTest):
     def start(self, *command):
-        return subprocess.Popen(["bash", str(ROOT / "tools/together"), *map(str, command)], text=True, stdout=subprocess.PIPE,
-                                env=os.environ | {"HYDRASCOPE_PROCESSES": "3"})
+        # Bash cannot trap what was ignored when it started, as under nohup or in a script's background.
+        return subprocess.Popen(["env", "--default-signal=INT,HUP", "bash", str(ROOT / "tools/together"), *map(str, command)],
+                                text=True, stdout=subprocess.PIPE, env=os.environ | {"HYDRASCOPE_PROCESSES": "3"})
 
     def test_prints_what_the_first_prints_and_fails_as_the_last_that_failed(self):
         process = self.start("sh", "-c", "echo $RANK of $WORLD_SIZE; exit $((2 * (RANK == 1)))")

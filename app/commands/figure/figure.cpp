@@ -18,6 +18,8 @@
 #include "app/shell/session_export.h"
 #include "engine/base/error.h"
 #include "engine/base/json_text.h"
+#include "engine/base/paths.h"
+#include "engine/base/text.h"
 #include "engine/figures/text.h"
 
 namespace hydrascope::app {
@@ -31,15 +33,22 @@ void check_output(const FigureOptions& options) {
                      "use figure table, or .svg, .pdf, .png, .csv, .json or .npy");
 }
 
+// Says so where letters are read from right to left, and the format has them the other way round.
+std::vector<std::string> notes_of_letters(const FigureOptions& options) {
+  const std::string ending = lower_case(std::filesystem::path(options.output).extension().string());
+  if (ending != ".png" && ending != ".pdf") return {};
+  std::string text = options.text + options.pair;
+  if (std::filesystem::is_regular_file(options.texts))
+    text += read_text_file(options.texts); // a pipe is read once
+  if (!has_right_to_left(text)) return {};
+  return {"letters that are read from right to left are in the wrong order in " + ending + ": use .svg"};
+}
+
 void draw_one(const FigureOptions& options, const std::string& command,
               const std::function<Figure(FigureTask&)>& draw) {
   Runner runner;
   FigureTask task{options, runner, command};
   const Figure figure = draw(task);
-  const std::string ending = std::filesystem::path(options.output).extension().string();
-  if ((ending == ".png" || ending == ".pdf") && has_right_to_left(options.text + options.pair))
-    task.notes.push_back("letters that are read from right to left are in the wrong order in " + ending +
-                         ": use .svg");
   print_notes(task.notes);
   if (figure.panels.empty()) {
     std::cerr << "note: this model and schedule have nothing to show as " << options.kind
@@ -85,6 +94,7 @@ void draw_pattern(const FigureOptions& options, const std::string& command) {
 void draw(FigureOptions& options, const std::string& command) {
   const FigureKind& kind = figure_kind(options.kind);
   check_output(options);
+  print_notes(notes_of_letters(options));
   if ((options.untrained || !options.trained.empty()) && options.kind != "heads" &&
       options.kind != "strategies")
     throw UsageError(options.untrained ? "--untrained" : "--trained",

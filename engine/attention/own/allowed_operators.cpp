@@ -222,8 +222,16 @@ private:
     if (values->kind() == torch::jit::TK_TUPLE_LITERAL)
       return static_cast<std::int64_t>(torch::jit::TupleLiteral(values).inputs().size());
     if (values->kind() == torch::jit::TK_APPLY) {
-      const torch::jit::TreeRef callee = torch::jit::Apply(values).callee().tree();
-      if (callee->kind() == torch::jit::TK_VAR && torch::jit::Var(callee).name().name() == "range") return 1;
+      const torch::jit::Apply call(values);
+      const torch::jit::TreeRef callee = call.callee().tree();
+      const std::string name =
+          callee->kind() == torch::jit::TK_VAR ? torch::jit::Var(callee).name().name() : std::string();
+      if (name == "range") return 1;
+      if (name == "enumerate" || name == "zip") {
+        std::int64_t most = 1;
+        for (const torch::jit::Expr& each : call.inputs()) most = std::max(most, turns_over(each.tree()));
+        return most;
+      }
     }
     fail(*values, "a loop goes over range(…), or over a tuple written there, as in for a in (1, 2)");
   }

@@ -39,7 +39,11 @@ void check_pieces(const Arguments arguments, const bool by_length) {
   std::int64_t pieces = x.size(dimension);
   if (arguments.size() == 3 && arguments[1].isInt()) {
     const std::int64_t number = arguments[1].toInt();
-    pieces = !by_length ? number : number > 0 ? pieces / number : 0;
+    // chunk() makes no more pieces than there are elements, but of none as many as it is asked for.
+    if (by_length)
+      pieces = number > 0 ? pieces / number : 0;
+    else
+      pieces = pieces > 0 ? std::min(pieces, number) : number;
   }
   if (arguments.size() == 3 && arguments[1].isIntList())
     pieces = static_cast<std::int64_t>(arguments[1].toIntVector().size());

@@ -50,7 +50,8 @@ std::int64_t length_of(const MapParameter::Length& length, const std::int64_t he
   return length.factor;
 }
 
-constexpr std::int64_t most_numbers = std::int64_t{1} << 24; // of a layer's map: D × D for D = 4096
+constexpr std::int64_t most_numbers = std::int64_t{1}
+                                      << 24; // of a layer's map, its queries' and keys' together
 
 // Throws SourceError for more numbers than a layer's map may have.
 std::vector<std::int64_t> shape_of(const MapParameter& parameter, const std::string& name,
@@ -327,9 +328,15 @@ void MapScript::try_out(const std::int64_t heads, const std::int64_t head_width)
   const at::Tensor x = rows ? trial(1, tokens, heads * head_width) : trial(heads, tokens, head_width);
   limit_parameters({heads, head_width});
   if (source_.form == MapSource::Form::score) {
-    const at::Tensor q = x.slice(2, 1), all = score(q, x, {});
+    // As the kernel uses them: what all weights of a row have in common cancels.
+    const auto weights = [&](const at::Tensor& q) {
+      at::Tensor w = score(q, x, {});
+      if (source_.logarithm) w = (w - w.amax(-1, true)).exp();
+      return source_.divided_by_sums ? w / w.sum(-1, true) : w;
+    };
+    const at::Tensor q = x.slice(2, 1), all = weights(q);
     for (std::int64_t row = 0; row < q.size(2); ++row)
-      require_same(source_, all.slice(2, row, row + 1), score(q.slice(2, row, row + 1), x, {}),
+      require_same(source_, all.slice(2, row, row + 1), weights(q.slice(2, row, row + 1)),
                    "a query's weights depend on the other queries; they are computed for some at a time");
   } else {
     const at::Tensor i = at::arange(1, tokens + 1, at::kFloat).view({1, 1, tokens, 1});

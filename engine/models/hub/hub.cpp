@@ -124,10 +124,13 @@ public:
     fetch_all({files.front()}); // config.json
     const ModelInfo info = checked_info();
     fetch_all({files.begin() + 1, files.end()});
-    if (info.causal || (info.input == InputKind::text && has_byte_pair(snapshot_)))
-      static_cast<void>(load_byte_pair(snapshot_)); // throws where it cannot be read
-    else if (info.input == InputKind::text)
+    // These throw where the tokenizer cannot be read.
+    if (info.causal || (info.input == InputKind::text && has_byte_pair(snapshot_))) {
+      const BytePair tokens = load_byte_pair(snapshot_);
+      if (!info.causal) static_cast<void>(tokens_at_both_ends(tokens, snapshot_));
+    } else if (info.input == InputKind::text) {
       static_cast<void>(load_wordpiece(snapshot_));
+    }
     fetch_all(weights_of_model(commit_, listing.names, snapshot_));
     write_reference(repository_, commit_.revision, commit_.commit);
     return {.repository = commit_.repository,

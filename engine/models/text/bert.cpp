@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -43,11 +44,7 @@ ExpectedParameters bert_parameters(const ModelConfig& config) {
   const std::int64_t classes = config.labels.empty() ? -1 : config.classes;
   expected["pooler.dense.weight"] = {{width, width}, classifies};
   expected["pooler.dense.bias"] = {{width}, classifies};
-  // Those of BertForTokenClassification and BertForMultipleChoice read each token, and one text of several:
-  // they are left out, with a note.
-  const bool other_classifier =
-      config.architecture == "BertForTokenClassification" || config.architecture == "BertForMultipleChoice";
-  if (!other_classifier) {
+  if (!has_other_classifier(config)) { // else left out, with a note
     expected["classifier.weight"] = {{classes, width}, classifies};
     expected["classifier.bias"] = {{classes}, classifies};
   }
@@ -99,13 +96,7 @@ public:
 private:
   void set_up_bytes(const std::filesystem::path& folder) {
     bytes_.emplace(load_byte_pair(folder));
-    const std::vector<BytePairToken> around = bytes_->encode("", true);
-    if (around.size() != 2)
-      throw BrokenFile(folder.string(),
-                       "its tokenizer adds no token at both ends of a text, as BERT reads it",
-                       "check that tokenizer and weights belong together");
-    start_ = around.front().id;
-    end_ = around.back().id;
+    std::tie(start_, end_) = tokens_at_both_ends(*bytes_, folder);
   }
 
   std::optional<const WordPiece> words_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/models/tokenizer/pre_tokenizer.h"
@@ -123,5 +124,10 @@ bool has_byte_pair(const std::filesystem::path& folder);
 // supported), BrokenFile.
 BytePairSettings read_byte_pair_settings(const std::filesystem::path& folder);
 BytePair load_byte_pair(const std::filesystem::path& folder);
+
+// The tokens before and after each text, as BERT reads it. Throws BrokenFile for a tokenizer that adds
+// others.
+std::pair<std::int32_t, std::int32_t> tokens_at_both_ends(const BytePair& tokens,
+                                                          const std::filesystem::path& folder);
 
 } // namespace hydrascope

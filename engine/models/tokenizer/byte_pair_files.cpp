@@ -162,4 +162,12 @@ BytePair load_byte_pair(const fs::path& folder) {
   return BytePair(read_byte_pair_settings(folder), folder.string());
 }
 
+std::pair<std::int32_t, std::int32_t> tokens_at_both_ends(const BytePair& tokens, const fs::path& folder) {
+  const std::vector<BytePairToken> around = tokens.encode("", true);
+  if (around.size() != 2)
+    throw BrokenFile(folder.string(), "its tokenizer adds no token at both ends of a text, as BERT reads it",
+                     "check that tokenizer and weights belong together");
+  return {around.front().id, around.back().id};
+}
+
 } // namespace hydrascope

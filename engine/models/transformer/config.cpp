@@ -164,7 +164,7 @@ ModelConfig read_timm(const ConfigFields& fields, const std::string& architectur
   config.intermediate = static_cast<int>(config.width * arguments.real("mlp_ratio", 0.01, 64, 4.0));
   if (config.intermediate < 1) arguments.fail("mlp_ratio", "leaves no hidden unit");
   config.layer_norm_epsilon = 1e-6; // timm's default for vision transformers
-  // The architecture vit_base_patch16_224_miil alone leaves these biases out.
+  // Of the architectures with a class token vit_base_patch16_224_miil alone leaves these biases out.
   config.qkv_bias = arguments.boolean("qkv_bias", architecture.find("_miil") == std::string::npos);
   const ConfigFields pretrained =
       fields.object(fields.has("pretrained_cfg") ? "pretrained_cfg" : "default_cfg");
@@ -271,6 +271,11 @@ std::string model_stamp(const std::filesystem::path& folder) {
   return sha256_of_text(all);
 }
 
+bool has_other_classifier(const ModelConfig& config) {
+  return config.architecture == "BertForTokenClassification" ||
+         config.architecture == "BertForMultipleChoice";
+}
+
 ModelInfo info_of(const ModelConfig& config, const std::filesystem::path& folder) {
   ModelInfo info;
   info.folder = folder;
@@ -293,7 +298,7 @@ ModelInfo info_of(const ModelConfig& config, const std::filesystem::path& folder
   info.max_tokens = config.max_positions;
   info.has_classifier = config.timm ? config.classes > 0
                                     : config.architecture.find("Classification") != std::string::npos &&
-                                          config.architecture != "BertForTokenClassification";
+                                          !has_other_classifier(config);
   if (info.has_classifier) info.labels = config.labels;
   info.independent_labels = config.independent_labels;
   return info;

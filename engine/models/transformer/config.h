@@ -71,6 +71,10 @@ struct ModelConfig {
 // invalid values).
 ModelConfig read_config(const std::filesystem::path& folder);
 
+// BertForTokenClassification and BertForMultipleChoice: their classifier reads each token, or one text of
+// several.
+bool has_other_classifier(const ModelConfig& config);
+
 // The facts for the window and the commands.
 ModelInfo info_of(const ModelConfig& config, const std::filesystem::path& folder);
 

@@ -56,16 +56,18 @@ bool is_known_extra(const std::string& name) {
   return false;
 }
 
-// Whether the model computes something else without the tensor: it is of a block that runs, or of what timm
-// puts before the blocks (registers, a norm).
-bool is_needed(const std::string& name, const ModelInfo& info) {
+// Whether the model computes something else without the tensor: it is of a block that runs, of any block
+// where the configuration does not count them (timm), or of what timm puts before the blocks (registers, a
+// norm).
+bool is_needed(const std::string& name, const ModelInfo& info, const bool is_timm) {
   const int layer = layer_of_parameter(name);
-  return (layer >= 0 && layer < info.layers) || name == "reg_token" || name.starts_with("norm_pre.");
+  return (layer >= 0 && (is_timm || layer < info.layers)) || name == "reg_token" ||
+         name.starts_with("norm_pre.");
 }
 
 // The checkpoint's parameters that the model uses, checked and in float32.
 TensorMap checked_parameters(const Checkpoint& checkpoint, const ExpectedParameters& expected,
-                             ModelInfo& info) {
+                             ModelInfo& info, const bool is_timm) {
   const std::string file =
       checkpoint.files.empty() ? info.folder.string() : checkpoint.files.front().string();
   std::vector<std::string> missing;
@@ -98,7 +100,7 @@ TensorMap checked_parameters(const Checkpoint& checkpoint, const ExpectedParamet
         remedy);
   std::vector<std::string> needed;
   for (const std::string& name : unused)
-    if (is_needed(name, info)) needed.push_back(name);
+    if (is_needed(name, info, is_timm)) needed.push_back(name);
   if (!needed.empty())
     throw ForeignFile(file, "its model has parts that are not computed here: " + some_of(needed),
                       "use a model without them, or record it as a capture (docs/captures.md)");
@@ -146,7 +148,7 @@ Encoder::Encoder(ModelConfig config, const std::filesystem::path& folder, const 
   origin_->files = checkpoint.files;
   info_.has_classifier = false;
   info_.labels.clear();
-  parameters_ = checked_parameters(checkpoint, expected, info_);
+  parameters_ = checked_parameters(checkpoint, expected, info_, config_.timm.has_value());
   if (config_.rotary)
     rotary_ = std::make_shared<const Rotary>(*config_.rotary, config_.max_positions,
                                              config_.width / config_.heads, device());

@@ -311,6 +311,13 @@ TEST(OwnMap, ReadsALineFromManyDigits) {
   EXPECT_THAT(said.reason, HasSubstr(digits));
 }
 
+// What all weights of a row have in common cancels, whatever other rows there are.
+TEST(OwnMap, MayScaleTheWeightsOfAllQueries) {
+  const std::string begin = "def score(q, k):\n    w = q @ k.transpose(-1, -2)\n";
+  EXPECT_EQ(said_of(begin + "    return (w - w.amax()).exp()\n").reason, "");
+  EXPECT_EQ(said_of("logarithm = True\n" + begin + "    return w - w.amax()\n").reason, "");
+}
+
 TEST(OwnMap, MayUseHelpersConstantsAndLoops) {
   const std::string text = R"(import math
 import torch
@@ -322,6 +329,8 @@ def scaled(y, factor: float):
 def phi(x):
     for j in range(3):
         x = x + 1
+    for j, factor in enumerate((0.5, 2.0)):
+        x = x * factor
     y = F.relu(scaled(x, math.pi)) + torch.nn.functional.softplus(x)
     y = y * (-7 // 2 + 5 + -7 % 3) + x % 2.0 - torch.div(x, 2, rounding_mode="floor")
     if x.shape[-1] > 4:

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
@@ -395,10 +396,20 @@ TEST_F(Hub, TextModelsBringTheirVocabulary) {
 
 TEST_F(Hub, ABertMayHaveBytePairs) {
   const fs::path golden = source_folder() / "tests/golden";
-  server_.add(name, {{"config.json", read_text_file(golden / "models/bert/config.json")},
-                     {"tokenizer.json", read_text_file(golden / "byte_pair/llama3/tokenizer.json")},
-                     {"added_tokens.json", "{}"},
-                     {"model.safetensors", read_text_file(golden / "models/bert/model.safetensors")}});
+  auto tokenizer = nlohmann::json::parse(read_text_file(golden / "byte_pair/llama3/tokenizer.json"));
+  const auto add = [&] {
+    server_.add(name, {{"config.json", read_text_file(golden / "models/bert/config.json")},
+                       {"tokenizer.json", tokenizer.dump()},
+                       {"added_tokens.json", "{}"},
+                       {"model.safetensors", read_text_file(golden / "models/bert/model.safetensors")}});
+  };
+  add();
+  EXPECT_THAT(error_of_fetch(), HasSubstr("both ends")) << "it adds a token before a text alone";
+  EXPECT_EQ(server_.count("GET", "model.safetensors"), 0);
+  auto& around = tokenizer.at("post_processor").at("processors").at(1).at("single");
+  around.push_back(around.at(0));
+  fs::remove_all(repository());
+  add();
   EXPECT_EQ(fetch().info.family, "bert");
   EXPECT_TRUE(is_complete_model(snapshot()));
   EXPECT_TRUE(fs::exists(snapshot() / "added_tokens.json")) << "which vocab.json and merges.txt need";

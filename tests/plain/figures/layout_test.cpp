@@ -152,7 +152,7 @@ TEST(Lines, APageHasAsManyColumnsAsLeaveRoomForThePlots) {
     Recorder canvas;
     draw_figure(canvas, figure, layout);
     for (const PlacedPanel& placed : layout.panels)
-      EXPECT_GE(placed.body.width, 12 * style.font_points) << name;
+      EXPECT_GE(placed.body.width, 10 * style.font_points) << name;
     for (const auto& text : canvas.texts) {
       if (text.angle != 0) continue;
       EXPECT_LE(text.x + text.width, layout.page.width + 0.01) << text.text;
