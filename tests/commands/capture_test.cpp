@@ -75,7 +75,7 @@ TEST_F(CaptureCommand, WhatNeedsTheModelRefusesOneAndDoesNotListIt) {
   };
   for (const std::string command :
        {"generate", "finetune", "evaluate", "bench interact", "bench write", "bench generate"}) {
-    expect_error(command + " --capture " + captures + "bert.safetensors", 2,
+    expect_error(fmt::format("{} --capture {}bert.safetensors", command, captures), 2,
                  "--capture: " + command + " needs the model itself; leave it out");
     EXPECT_FALSE(lists(command)) << command;
   }
