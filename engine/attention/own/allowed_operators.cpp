@@ -140,7 +140,8 @@ public:
 
   void tree(const torch::jit::TreeRef& tree) {
     parts_ += turns_;
-    if (constexpr std::int64_t most = 65536; parts_ > most) // of 16 KB without loops there are fewer
+    // Of 16 KB without loops there are fewer. An atom has no line.
+    if (constexpr std::int64_t most = 65536; parts_ > most && !tree->isAtom())
       fail(*tree, "the loops over tuples come to too much");
     switch (tree->kind()) {
       case torch::jit::TK_STARRED: fail(*tree, "a * in front of a value is not allowed here");
@@ -148,6 +149,8 @@ public:
       case torch::jit::TK_DICT_COMP: fail(*tree, "a dictionary is not allowed here");
       case torch::jit::TK_FOR: {
         const torch::jit::For loop(tree);
+        if (loop.targets().size() != loop.itrs().size()) // the compiler would read past the shorter one
+          fail(*tree, "a loop's names stand in parentheses, as in for (a, b) in zip((1, 2), (3, 4))");
         const std::int64_t outer = turns_;
         for (const torch::jit::Expr& each : loop.itrs()) enter(each.tree());
         for (const torch::jit::Expr& each : loop.targets()) target(each.tree());

@@ -165,6 +165,9 @@ std::map<std::string, CompiledFunction> compile_here(const MapSource& source) {
     unit->define(std::nullopt, source.script, std::make_shared<Names>(), nullptr);
   } catch (const SourceError&) {
     throw;
+  } catch (const c10::Error& error) {
+    const std::string message = error.what_without_backtrace();
+    throw SourceError(source.name, line_in(message, false), compiler_reason(message));
   } catch (const std::exception& error) {
     const std::string message = error.what();
     throw SourceError(source.name, line_in(message, false), compiler_reason(message));

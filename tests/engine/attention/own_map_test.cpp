@@ -205,6 +205,9 @@ std::vector<Bad> bad_sources() {
       {"a loop over a tuple with a name",
        "def phi(x):\n    t = (1, 2)\n    for a in t:\n        x = x + a\n    return torch.relu(x)\n", 3,
        "a loop goes over range"},
+      {"a loop with two names",
+       "def phi(x):\n    for a, b in zip((1, 2), (3, 4)):\n        x = x + a\n    return torch.relu(x)\n", 2,
+       "in parentheses"},
       {"a tuple that doubles", doubled_tuple, 0, "too many tuples"},
       {"a list whose type doubles", doubled_list, 0, "too many tuples and lists"},
       {"a tuple of a tuple's parts", map_of("t = (x, x)\n    u = (*t, *t)\n    return torch.relu(u[0])"), 3,
@@ -329,7 +332,7 @@ def scaled(y, factor: float):
 def phi(x):
     for j in range(3):
         x = x + 1
-    for j, factor in enumerate((0.5, 2.0)):
+    for (j, factor) in enumerate((0.5, 2.0)):
         x = x * factor
     y = F.relu(scaled(x, math.pi)) + torch.nn.functional.softplus(x)
     y = y * (-7 // 2 + 5 + -7 % 3) + x % 2.0 - torch.div(x, 2, rounding_mode="floor")
@@ -342,7 +345,7 @@ def phi(x):
     y = y + torch.cat([d, c], -1) - torch.stack(x.unbind(-1), -1)
     for a in (0.5, 2.0):
         y = y * a
-    y = torch.cat([y * j for j in (1, 2)], -1)[..., ::2]
+    y = torch.cat([y, y * 2], -1)[..., ::2]
     z = x.repeat_interleave(torch.tensor([2]), 3)[..., ::2] + x.repeat_interleave(2, -1)[..., ::2]
     z = z + x.diff(2, -1).sum(-1, keepdim=True) + torch.softmax(x, -1) + F.layer_norm(x, [x.shape[-1]])
     y = y + z.abs() + torch.zeros([2], device=x.device).sum().to(x.device) + torch.ones_like(x).to(dtype=x.dtype)
