@@ -13,12 +13,6 @@
 
 namespace hydrascope {
 
-// Throws SourceError, with the line, for texts anywhere but in arguments of a few functions, messages of
-// errors and comments, for methods that are not allowed, for defaults of arguments, and for syntax that
-// crashes the compiler or keeps it busy for ever. Call it before the compiler, which computes with the
-// constants it sees. Throws LibTorch's ErrorReport for another syntax.
-void check_syntax(const MapSource& source);
-
 // Why torch.NAME must not be called; empty if it may, or where another check says it.
 std::string why_not_allowed(const std::string& name);
 

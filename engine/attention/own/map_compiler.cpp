@@ -23,6 +23,7 @@
 #include "engine/attention/own/allocation_limit.h"
 #include "engine/attention/own/allowed_operators.h"
 #include "engine/attention/own/guarded_operators.h"
+#include "engine/attention/own/map_syntax.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
