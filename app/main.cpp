@@ -106,8 +106,7 @@ bool draws_window(const CLI::App& program) {
 int run(int argc, char** argv) {
   CLI::App program(
       "Hydrascope: see what a vision transformer, BERT or a decoder attends to, and swap the attention "
-      "kernel of "
-      "any layer.",
+      "kernel of any layer.",
       "hydrascope");
   program.set_version_flag("--version", app::version_text);
   program.footer("Without a command the window opens. Every command answers --help.");

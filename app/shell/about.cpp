@@ -54,8 +54,7 @@ void AboutWindow::draw(const RunResult* run, const DeviceList* devices, const Gr
     ImGui::PushTextWrapPos(0);
     ImGui::TextUnformatted(
         "Shows what a vision transformer, BERT or a decoder attends to, under softmax and the kernels that "
-        "replace "
-        "it.");
+        "replace it.");
     ImGui::Dummy({0, 4});
     ImGui::TextUnformatted(text.c_str());
     ImGui::PopTextWrapPos();

@@ -57,8 +57,7 @@ struct Grid {
 
 constexpr const char* introduction =
     "See what a vision transformer, BERT or a decoder attends to, and swap the attention kernel of any "
-    "layer. "
-    "Each card opens a lesson: what to look at, what to click, and what it shows.";
+    "layer. Each card opens a lesson: what to look at, what to click, and what it shows.";
 
 // Of title, introduction and buttons.
 float header_height(float width) {

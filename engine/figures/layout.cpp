@@ -249,8 +249,7 @@ UsageError too_wide(std::size_t columns, double width_mm) {
               ? fmt::format("a panel does not fit into {:g} mm", width_mm)
               : fmt::format("{} panels do not fit beside each other into {:g} mm", columns, width_mm),
           "choose a larger --width-mm or a smaller --font-points, or draw fewer panels beside each other "
-          "(kernels, "
-          "--columns)"};
+          "(kernels, --columns)"};
 }
 
 // `spare`: 0 on the first call, which sets it to the width that the limit of the panels' height leaves empty.

@@ -38,11 +38,11 @@ std::vector<Schedule> schedules_of(const GenerationSpeedRequest& request, const 
   return schedules;
 }
 
-// The request's contexts, or the default ones that the model has positions for; what is longer becomes the
-// longest that fits.
+// The request's contexts, or the default ones that the model has positions for beside the request's tokens;
+// what is longer becomes the longest that fits.
 std::vector<std::int64_t> contexts_of(const GenerationSpeedRequest& request, const ModelInfo& model) {
   if (!request.contexts.empty()) return request.contexts;
-  const std::int64_t most = std::max(model.max_tokens - request.tokens, 1);
+  const std::int64_t most = model.max_tokens - request.tokens;
   std::vector<std::int64_t> contexts;
   for (const std::int64_t context : {128, 1024, 8192})
     if (contexts.empty() || contexts.back() < most) contexts.push_back(std::min(context, most));

@@ -7,8 +7,8 @@ namespace hydrascope {
 // this process by ones that check their arguments first and throw. LibTorch lets the CPU raise SIGFPE for
 // integers modulo zero, for the smallest integer divided by −1 and for steps that become zero as integers,
 // writes past the end of repeats whose sum overflows, takes any number of differences of nothing, and makes
-// any number of pieces of a tensor, which take memory beside the tensors'. Call it before
-// the compiler, which computes with the constants it sees. Later calls do nothing.
+// any number of pieces of a tensor, which take memory beside the tensors'. Call it before the compiler, which
+// computes with the constants it sees. Later calls do nothing.
 void guard_operators();
 
 } // namespace hydrascope

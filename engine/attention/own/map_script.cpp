@@ -50,8 +50,8 @@ std::int64_t length_of(const MapParameter::Length& length, const std::int64_t he
   return length.factor;
 }
 
-constexpr std::int64_t most_numbers = std::int64_t{1}
-                                      << 24; // of a layer's map, its queries' and keys' together
+// Of a layer's map, its queries' and keys' together.
+constexpr std::int64_t most_numbers = std::int64_t{1} << 24;
 
 // Throws SourceError for more numbers than a layer's map may have.
 std::vector<std::int64_t> shape_of(const MapParameter& parameter, const std::string& name,
