@@ -2,7 +2,7 @@
 
 #include <cmath>
 #include <ctime>
-#include <limits>
+#include <utility>
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
@@ -11,37 +11,11 @@
 namespace hydrascope {
 namespace {
 
-constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
-struct Limit {
-  std::size_t bytes_left = unlimited;
-  double end = std::numeric_limits<double>::infinity(); // processor_seconds() at the latest
-  bool refused = false, late = false;
-};
-
-Limit& limit_of_this_thread() {
-  thread_local Limit limit;
-  return limit;
-}
-
 // Of this thread.
 double processor_seconds() {
   std::timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-void count_bytes(const std::size_t bytes) {
-  Limit& limit = limit_of_this_thread();
-  if (limit.bytes_left == unlimited) return;
-  if (bytes > limit.bytes_left) {
-    limit.refused = true;
-    C10_THROW_ERROR(OutOfMemoryError, "too much memory");
-  }
-  limit.bytes_left -= bytes;
-  if (std::isfinite(limit.end) && processor_seconds() > limit.end) {
-    limit.late = true;
-    C10_THROW_ERROR(Error, "too much time");
-  }
 }
 
 // LibTorch's own allocator with the present thread's limit.
@@ -50,7 +24,7 @@ public:
   explicit LimitedAllocator(c10::Allocator* inner) : inner_(inner) {}
 
   c10::DataPtr allocate(const std::size_t bytes) override {
-    count_bytes(bytes);
+    AllocationLimit::count(bytes);
     return inner_->allocate(bytes);
   }
   c10::DeleterFnPtr raw_deleter() const override { return inner_->raw_deleter(); }
@@ -75,21 +49,33 @@ bool install() {
 } // namespace
 
 AllocationLimit::AllocationLimit(const std::size_t bytes, const double seconds)
-    : outer_bytes_left_(limit_of_this_thread().bytes_left),
-      outer_end_(limit_of_this_thread().end),
-      outer_exceeded_(limit_of_this_thread().refused),
-      outer_late_(limit_of_this_thread().late) {
-  limit_of_this_thread() = {.bytes_left = bytes, .end = processor_seconds() + seconds};
+    : outer_(std::exchange(limit_of_this_thread(),
+                           {.bytes_left = bytes, .end = processor_seconds() + seconds})) {}
+
+AllocationLimit::~AllocationLimit() { limit_of_this_thread() = outer_; }
+
+AllocationLimit::Limit& AllocationLimit::limit_of_this_thread() {
+  thread_local Limit limit;
+  return limit;
 }
 
-AllocationLimit::~AllocationLimit() {
-  limit_of_this_thread() = {outer_bytes_left_, outer_end_, outer_exceeded_, outer_late_};
+void AllocationLimit::count(const std::size_t bytes) {
+  constexpr std::size_t unlimited = Limit{}.bytes_left;
+  Limit& limit = limit_of_this_thread();
+  if (limit.bytes_left == unlimited) return;
+  if (bytes > limit.bytes_left) {
+    limit.exceeded = true;
+    C10_THROW_ERROR(OutOfMemoryError, "too much memory");
+  }
+  limit.bytes_left -= bytes;
+  if (std::isfinite(limit.end) && processor_seconds() > limit.end) {
+    limit.late = true;
+    C10_THROW_ERROR(Error, "too much time");
+  }
 }
-
-void AllocationLimit::count_others(const std::size_t bytes) { count_bytes(bytes); }
 
 // NOLINTBEGIN(readability-convert-member-functions-to-static): of this object's thread
-bool AllocationLimit::exceeded() const { return limit_of_this_thread().refused; }
+bool AllocationLimit::exceeded() const { return limit_of_this_thread().exceeded; }
 bool AllocationLimit::late() const { return limit_of_this_thread().late; }
 // NOLINTEND(readability-convert-member-functions-to-static)
 

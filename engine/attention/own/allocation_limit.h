@@ -21,17 +21,22 @@ public:
   AllocationLimit(const AllocationLimit&) = delete;
   AllocationLimit& operator=(const AllocationLimit&) = delete;
 
-  // Counts memory that is no tensor's against the present thread's limit, if there is one. Throws as an
-  // allocation does.
-  static void count_others(std::size_t bytes);
+  // Counts memory against the present thread's limit, if there is one. Called by LibTorch's allocations, and
+  // for memory that is no tensor's. Throws as an allocation does.
+  static void count(std::size_t bytes);
 
   bool exceeded() const; // `bytes`
   bool late() const;     // `seconds`
 
 private:
-  std::size_t outer_bytes_left_;
-  double outer_end_;
-  bool outer_exceeded_, outer_late_;
+  struct Limit {
+    std::size_t bytes_left = std::numeric_limits<std::size_t>::max();
+    double end = std::numeric_limits<double>::infinity(); // the thread's processor time at the latest
+    bool exceeded = false, late = false;
+  };
+  static Limit& limit_of_this_thread();
+
+  Limit outer_;
 };
 
 } // namespace hydrascope

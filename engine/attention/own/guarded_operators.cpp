@@ -48,7 +48,7 @@ void check_pieces(const Arguments arguments, const bool by_length) {
   if (arguments.size() == 3 && arguments[1].isIntList())
     pieces = static_cast<std::int64_t>(arguments[1].toIntVector().size());
   TORCH_CHECK(pieces <= most, "a tensor is cut into more than ", most, " pieces");
-  AllocationLimit::count_others(static_cast<std::size_t>(std::max<std::int64_t>(pieces, 0) * bytes));
+  AllocationLimit::count(static_cast<std::size_t>(std::max<std::int64_t>(pieces, 0) * bytes));
 }
 
 // arange(start, end, step, dtype, …)
