@@ -44,11 +44,6 @@ const at::Tensor& RowTile::visible() {
   return *visible_;
 }
 
-at::Tensor RowTile::entries() {
-  if (visible().defined()) return visible().sum().to(at::kDouble);
-  return (count_ * static_cast<double>(input_.q.size(2))).sum();
-}
-
 const at::Tensor& RowTile::softmax() {
   if (!softmax_.defined()) softmax_ = softmax_reference(input_).weights(input_, {}, rows_);
   return softmax_;

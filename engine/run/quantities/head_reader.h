@@ -29,7 +29,6 @@ public:
   const at::Tensor& count() const { return count_; }         // (B,1) float64, number of real rows
 
   const at::Tensor& visible(); // visible_keys() of these rows, (B,1,R,N) bool or undefined: all
-  at::Tensor entries();        // how many those are, over the batch: float64, a single number
   const at::Tensor& softmax(); // softmax's weights, (B,H,R,N)
   // Ranks of q·k/√d with the features split into this many heads.
   const RankedRows& scores(std::int64_t heads);

@@ -1,5 +1,6 @@
 // KL(softmax ‖ kernel) of each head's weights (Hedgehog paper, tables 4, 5 and 14).
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/logical_or.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/where.h>
@@ -24,13 +25,10 @@ Divergence kl_divergence(const at::Tensor& softmax_weights, const at::Tensor& ke
   Divergence divergence;
   divergence.kl = mean_over_rows(terms.sum({-1}, false, at::kDouble), real_rows);
 
-  const at::Tensor sum = clamped.sum().to(at::kDouble);
-  if (!visible.defined()) {
-    divergence.clamped_share = sum / static_cast<double>(clamped.numel());
-    return divergence;
-  }
-  const at::Tensor entries = visible.sum().to(at::kDouble) * static_cast<double>(clamped.size(1));
-  divergence.clamped_share = at::where(entries > 0, sum / entries, 0.0);
+  divergence.clamped = clamped.sum().to(at::kDouble);
+  divergence.entries = visible.defined()
+                           ? visible.sum().to(at::kDouble) * static_cast<double>(clamped.size(1))
+                           : at::full_like(divergence.clamped, static_cast<double>(clamped.numel()));
   return divergence;
 }
 
@@ -43,9 +41,8 @@ public:
     if (weights.size(1) != tile.softmax().size(1)) return;
     const Divergence divergence = kl_divergence(tile.softmax(), weights, tile.real_rows(), tile.visible());
     mean_.add_mean(divergence.kl, tile.count());
-    const at::Tensor entries = tile.entries(), clamped = divergence.clamped_share * entries;
-    clamped_ = clamped_.defined() ? clamped_ + clamped : clamped;
-    entries_ = entries_.defined() ? entries_ + entries : entries;
+    clamped_ = clamped_.defined() ? clamped_ + divergence.clamped : divergence.clamped;
+    entries_ = entries_.defined() ? entries_ + divergence.entries : divergence.entries;
   }
   HeadValues finish(LayerOutputs& /*outputs*/) override {
     if (!entries_.defined()) return {mean_.value()};

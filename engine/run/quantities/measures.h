@@ -22,8 +22,9 @@ at::Tensor entropy(const at::Tensor& weights, const at::Tensor& real_rows = {});
 
 struct Divergence {
   at::Tensor kl; // (B,H), mean over real rows
-  // The share of visible entries where either distribution is below the floor: float64, a single number.
-  at::Tensor clamped_share;
+  // How many entries are visible, and in how many of them either distribution is below the floor, over batch
+  // and heads: float64, single numbers.
+  at::Tensor entries, clamped;
 };
 // KL(softmax ‖ kernel) of each row with both distributions clamped from below at 1e-12 inside the logarithm,
 // over real rows (B,R), bool or undefined = all, and what visible_keys() gives of them. Weights (B,H,R,N).

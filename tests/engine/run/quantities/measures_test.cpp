@@ -46,7 +46,8 @@ TEST(Divergence, OfADistributionFromItselfIsZero) {
   const at::Tensor weights = distributions({1, 2, 6, 9});
   const Divergence divergence = kl_divergence(weights, weights);
   EXPECT_NEAR(divergence.kl.abs().max().item<double>(), 0.0, 1e-9);
-  EXPECT_EQ(divergence.clamped_share.item<double>(), 0.0);
+  EXPECT_EQ(divergence.clamped.item<double>(), 0.0);
+  EXPECT_EQ(divergence.entries.item<double>(), 2 * 6 * 9);
 }
 
 TEST(Divergence, FromTheUniformIsTheMissingEntropy) {
@@ -55,12 +56,13 @@ TEST(Divergence, FromTheUniformIsTheMissingEntropy) {
   EXPECT_NEAR((divergence.kl - (std::log(9.0) - entropy(weights))).abs().max().item<double>(), 0.0, 1e-6);
 }
 
-TEST(Divergence, ClampsZerosAndReportsTheirShare) {
+TEST(Divergence, ClampsZerosAndCountsThem) {
   const at::Tensor softmax = at::full({1, 1, 1, 2}, 0.5);
   const at::Tensor kernel = at::tensor({1.0F, 0.0F}).reshape({1, 1, 1, 2});
   const Divergence divergence = kl_divergence(softmax, kernel);
   EXPECT_NEAR(divergence.kl.item<double>(), std::log(0.5) - 0.5 * std::log(1e-12), 1e-4);
-  EXPECT_DOUBLE_EQ(divergence.clamped_share.item<double>(), 0.5);
+  EXPECT_EQ(divergence.clamped.item<double>(), 1.0);
+  EXPECT_EQ(divergence.entries.item<double>(), 2.0);
 }
 
 TEST(Divergence, CountsRealRowsAndVisibleKeysOnly) {
@@ -69,7 +71,8 @@ TEST(Divergence, CountsRealRowsAndVisibleKeysOnly) {
   const at::Tensor rows = at::tensor({1, 0}).to(at::kBool).unsqueeze(0);
   const at::Tensor visible = at::tensor({1, 1, 0, 0, 0, 0}).to(at::kBool).reshape({1, 1, 2, 3});
   const Divergence divergence = kl_divergence(softmax, softmax, rows, visible);
-  EXPECT_EQ(divergence.clamped_share.item<double>(), 0.0);
+  EXPECT_EQ(divergence.clamped.item<double>(), 0.0);
+  EXPECT_EQ(divergence.entries.item<double>(), 2.0);
   EXPECT_NEAR(divergence.kl.item<double>(), 0.0, 1e-9);
 }
 
