@@ -149,7 +149,7 @@ void distillation_entry(Editor& editor) {
   const Document& document = editor.document();
   const Scene& scene = document.scene();
   const bool image = document.kind == InputKind::image;
-  const bool there = image && scene.model && scene.model->prefix_tokens == 2;
+  const bool there = image && scene.model && has_distillation_token(scene.model->prefix_tokens);
   ImGui::BeginDisabled(!there);
   if (ImGui::Selectable("distillation token", there && chosen(scene, 1))) select_query(editor, 1);
   ImGui::EndDisabled();

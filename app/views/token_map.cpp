@@ -158,7 +158,7 @@ std::string run_text(const RunResult& run) {
 
 std::string prefix_name(const RunResult& run, std::size_t index) {
   if (index == 0) return "class token";
-  if (index == 1 && run.prefix_tokens == 2) return "distillation token";
+  if (index == 1 && has_distillation_token(run.prefix_tokens)) return "distillation token";
   return index < run.tokens.size() ? token_text(run, index) : fmt::format("token {}", index);
 }
 

@@ -57,6 +57,10 @@ struct ModelInfo {
   std::vector<std::string> notes;
 };
 
+// Whether the second of the tokens before the patches is a distillation token. Two are those of a distilled
+// DeiT; more are a class token and registers (DINOv2, recorded).
+constexpr bool has_distillation_token(const std::int64_t prefix_tokens) { return prefix_tokens == 2; }
+
 // A model of the catalogue: bundled by set-up, or a folder that the user opened.
 struct CatalogueEntry {
   std::string name;

@@ -105,10 +105,9 @@ std::vector<TokenInfo> token_infos(const ModelInfo& model, const ModelInput& inp
     for (const TextToken& token : input.tokens) tokens.push_back({token.text, token.word, token.special});
     return tokens;
   }
-  // Two tokens before the patches are those of a distilled DeiT; more are registers (DINOv2, recorded).
   const auto prefix_text = [&](std::int64_t i) -> std::string {
     if (i == 0) return "[class]";
-    return input.layout.prefix == 2 ? "[distillation]" : fmt::format("[register {}]", i);
+    return has_distillation_token(input.layout.prefix) ? "[distillation]" : fmt::format("[register {}]", i);
   };
   for (std::int64_t i = 0; i < input.layout.prefix; ++i) tokens.push_back({prefix_text(i), -1, true});
   for (std::int64_t row = 0; row < input.layout.rows; ++row)

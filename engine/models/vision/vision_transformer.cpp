@@ -30,7 +30,8 @@ ExpectedParameters vision_parameters(const ModelConfig& config) {
   const std::int64_t width = config.width;
   const Grid grid = trained_grid(config);
   expected["embeddings.cls_token"] = {{1, 1, width}, true};
-  if (config.prefix_tokens == 2) expected["embeddings.distillation_token"] = {{1, 1, width}, true};
+  if (has_distillation_token(config.prefix_tokens))
+    expected["embeddings.distillation_token"] = {{1, 1, width}, true};
   expected["embeddings.position_embeddings"] = {{1, config.prefix_tokens + grid.rows * grid.columns, width},
                                                 true};
   expected["embeddings.patch_embeddings.projection.weight"] = {
@@ -136,7 +137,7 @@ public:
                                    .transpose(1, 2);
     const std::int64_t batch = pixels.size(0);
     std::vector<at::Tensor> tokens{find("embeddings.cls_token").expand({batch, 1, config().width})};
-    if (config().prefix_tokens == 2)
+    if (has_distillation_token(config().prefix_tokens))
       tokens.push_back(find("embeddings.distillation_token").expand({batch, 1, config().width}));
     tokens.push_back(patches);
     return at::cat(tokens, 1) + positions(layout.rows, layout.columns);
