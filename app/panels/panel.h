@@ -37,26 +37,28 @@ struct Snapshot {
   std::string writing;       // name of the figure file being written; empty if there is none
   double writing_seconds = 0;
 
+  const SideResults& of(Side side) const { return *results[static_cast<std::size_t>(side)]; }
   // The side whose numbers are shown (A for a difference).
-  const SideResults& shown() const { return *results[static_cast<std::size_t>(edited_side(document->view))]; }
+  const SideResults& shown() const { return of(edited_side(document->view)); }
+  // The same, or B's where both are shown and A has no results.
+  const SideResults& present() const {
+    return shown().any() == nullptr && shows(Side::b) ? of(Side::b) : shown();
+  }
   // Whether the side is shown, alone or beside the other.
   bool shows(Side side) const { return document->view.shown != (side == Side::a ? Shown::b : Shown::a); }
   // Whether results of an earlier input, model or schedule are on the screen, until others come.
   bool stale() const {
     return (shows(Side::a) && results[0]->stale) || (shows(Side::b) && results[1]->stale);
   }
-  // Whether a side that is shown has no results, and will have none.
-  bool lacks_side() const {
-    return std::ranges::any_of(std::array{Side::a, Side::b}, [this](const Side side) {
-      const SideResults& of_side = *results[static_cast<std::size_t>(side)];
-      return shows(side) && of_side.any() == nullptr && (of_side.cancelled || !of_side.error.empty());
-    });
+  // Why results of a side that are not there will not come; empty if they may.
+  std::string failure(Side side) const {
+    return of(side).cancelled ? "Stopped before there were results." : of(side).error;
   }
   // For how long there have been any; nullopt: there are none.
   std::optional<double> stale_seconds() const {
     std::optional<double> longest;
     for (const Side side : {Side::a, Side::b}) {
-      const SideResults& old = *results[static_cast<std::size_t>(side)];
+      const SideResults& old = of(side);
       if (shows(side) && old.stale && old.any() != nullptr)
         longest = std::max(longest.value_or(0), old.stale_seconds);
     }

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include <fmt/format.h>
+
 #include "app/ui/widgets.h"
 
 namespace hydrascope::app {
@@ -25,8 +27,30 @@ void side_heading(const Graphics& graphics, Shown side) {
   ImGui::PopFont();
 }
 
+std::string missing_text(const std::string& error) { return error.empty() ? "not there yet" : error; }
+
 void missing_notice(const Graphics& graphics, const std::string& error) {
-  empty_notice(graphics, error.empty() ? "not there yet" : error);
+  empty_notice(graphics, missing_text(error));
+}
+
+std::string why_none(const Snapshot& snapshot, Side side) {
+  const Shown shown = snapshot.document->view.shown;
+  if (!shows_both(snapshot.document->view)) return {};
+  const std::string failure = snapshot.failure(side);
+  if (failure.empty()) return snapshot.of(side).any() == nullptr ? missing_text(failure) : "";
+  return shown == Shown::difference ? fmt::format("{}: {}", side_name(side), failure) : failure;
+}
+
+std::array<std::string, 3> failures_of(const Snapshot& snapshot) {
+  std::array<std::string, 3> texts;
+  std::string& of_difference = texts[2];
+  for (const Side side : {Side::a, Side::b}) {
+    if (snapshot.of(side).any() != nullptr) continue;
+    std::string& text = texts[static_cast<std::size_t>(side)];
+    text = snapshot.failure(side);
+    if (of_difference.empty() && !text.empty()) of_difference = fmt::format("{}: {}", side_name(side), text);
+  }
+  return texts;
 }
 
 } // namespace hydrascope::app

@@ -37,8 +37,15 @@ void request_sides(const Document& document, const RequestOne& request_one) {
 std::size_t side_tabs(std::size_t chosen);
 // The heading of one column of several.
 void side_heading(const Graphics& graphics, Shown side);
-// Fills the place of a column without results: the error, or that it is not there yet.
+// What stands in the place of a column without results: the error, or that it is not there yet.
+std::string missing_text(const std::string& error);
+// Fills the place with it.
 void missing_notice(const Graphics& graphics, const std::string& error = {});
+// Why a compared side whose results lack what a panel shows stands without it beside the other; empty: the
+// panel keeps the last until there is a newer one.
+std::string why_none(const Snapshot& snapshot, Side side);
+// Why A, B and A − B have no results and will have none; each empty if it has some, or may have.
+std::array<std::string, 3> failures_of(const Snapshot& snapshot);
 
 // A View is the content of one column. It has
 //   void prepare(const Snapshot&)               for the one side that the snapshot's document shows;
@@ -54,6 +61,7 @@ public:
       : views_{View(from...), View(from...), View(from...)} {}
 
   void prepare(const Snapshot& snapshot) {
+    failures_ = failures_of(snapshot);
     const Shown shown = snapshot.document->view.shown;
     if (shown == Shown::a || shown == Shown::b) {
       show(shown == Shown::a ? 0 : 1, 1);
@@ -79,12 +87,17 @@ public:
   std::span<View> shown() { return std::span(views_).subspan(first_, count_); }
   std::span<const View> shown() const { return std::span(views_).subspan(first_, count_); }
 
-  // Calls draw_one(view) for each view shown; each of several has a heading and a child window of its own.
-  // Where each would be narrower than `least_width`, the user chooses one of them.
+  // Calls draw_one(view) for each view shown, or writes why it is empty where its side has failed; each of
+  // several has a heading and a child window of its own. Where each would be narrower than `least_width`, the
+  // user chooses one of them.
   template <typename DrawOne>
   void draw(const Graphics& graphics, const DrawOne& draw_one, float least_width = 110) {
     has_tabs_ = false;
-    if (count_ == 1) return draw_one(views_[first_]);
+    const auto draw_at = [&](std::size_t place) {
+      if (has_failed(place)) return missing_notice(graphics, failures_[place]);
+      draw_one(views_[place]);
+    };
+    if (count_ == 1) return draw_at(first_);
     const ImVec2 from = ImGui::GetCursorScreenPos();
     ImVec2 size = ImGui::GetContentRegionAvail();
     constexpr float gap = theme::grid * 2;
@@ -93,7 +106,7 @@ public:
     has_tabs_ = size.x < least_width;
     if (has_tabs_) {
       tab_ = side_tabs(tab_);
-      return draw_one(views_[tab_]);
+      return draw_at(tab_);
     }
     for (std::size_t i = 0; i < count_; ++i) {
       const ImVec2 at{from.x + static_cast<float>(i) * (size.x + gap), from.y};
@@ -101,7 +114,7 @@ public:
       ImGui::PushID(static_cast<int>(first_ + i));
       ImGui::BeginChild("side", size, ImGuiChildFlags_None, ImGuiWindowFlags_NoScrollbar);
       side_heading(graphics, static_cast<Shown>(i));
-      draw_one(views_[first_ + i]);
+      draw_at(first_ + i);
       ImGui::EndChild();
       ImGui::PopID();
     }
@@ -123,11 +136,20 @@ public:
     }
     return all;
   }
-  bool empty() const { return std::ranges::all_of(shown(), &View::empty); }
+  // Whether draw() has nothing to show, not even why.
+  bool empty() const {
+    for (std::size_t place = first_; place < first_ + count_; ++place)
+      if (!views_[place].empty() || has_failed(place)) return false;
+    return true;
+  }
+  // What stands in the place of a view that is empty, one of shown(): why its side has failed, or that its
+  // results are not there yet.
+  std::string why_empty(std::size_t index) const { return missing_text(failures_[first_ + index]); }
   // Whether draw() has put the choice of one of three above the view.
   bool has_tabs() const { return has_tabs_; }
 
 private:
+  bool has_failed(std::size_t place) const { return !failures_[place].empty() && views_[place].empty(); }
   // Clears the views that appear and disappear.
   void show(std::size_t first, std::size_t count) {
     if (first == first_ && count == count_) return;
@@ -141,7 +163,8 @@ private:
     count_ = count;
   }
 
-  std::array<View, 3> views_; // A, B, A − B
+  std::array<View, 3> views_;           // A, B, A − B
+  std::array<std::string, 3> failures_; // likewise; of a view that is not shown of no account
   std::size_t first_ = 0, count_ = 1;
   std::size_t tab_ = 0; // the only one drawn in a narrow panel that shows all
   bool has_tabs_ = false;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
 #include <imgui_internal.h>
 
 #include "app/document/edits.h"
@@ -150,19 +151,21 @@ void vectors_of_one_width_are_subtracted(ImGuiTestContext*) {
   IM_CHECK(difference.notes.back().find("φ(q)") != std::string::npos);
 }
 
+// The line of the Values panel that begins with this token, as its menu copies it.
+std::string copied_line(ImGuiTestContext* context, const char* line) {
+  context->SetRef("//###values");
+  context->MouseMove(line);
+  context->MouseClick(ImGuiMouseButton_Right);
+  context->ItemClick("//$FOCUSED/Copy line");
+  return ImGui::GetClipboardText();
+}
+
 void values_are_sorted_and_copied(ImGuiTestContext* context) {
   start_over(context);
   open_text(editor(), "The cat sat on the mat.");
   IM_CHECK(application().run("view.panel.values"));
   settle(context);
-  context->SetRef("//###values");
-  const auto copy = [&] {
-    context->MouseMove("**/$$3/   3");
-    context->MouseClick(ImGuiMouseButton_Right);
-    context->ItemClick("//$FOCUSED/Copy line");
-    return std::string(ImGui::GetClipboardText());
-  };
-  const std::string line = copy();
+  const std::string line = copied_line(context, "**/$$3/   3");
   IM_CHECK(line.starts_with("3\tsat\t"));
   const auto found = find(results(), WeightsKey{.layer = document().scene().layer, .kernel = softmax});
   IM_CHECK(found.result != nullptr);
@@ -171,32 +174,88 @@ void values_are_sorted_and_copied(ImGuiTestContext* context) {
   start_over(context);
 }
 
-// B cannot run on the longer text: its old results stand neither beside A's new ones nor are they subtracted.
-void a_side_that_fails_leaves_nothing_old(ImGuiTestContext* context) {
-  start_over(context);
-  open_text(editor(), "The cat sat on the mat.");
-  const std::size_t unselected = document().scene().layer == 0 ? 1 : 0; // what is compared can run
-  editor().change("B", [&](Document& changed) {
-    changed.scene().schedules[1].layers.at(unselected) = {.name = "cosformer", .parameters = {{"m", "16"}}};
+// Of more than 16 tokens, by a kernel in this layer. Shows A, B and A − B.
+void let_fail(Side side, std::size_t layer) {
+  editor().change("For few tokens", [&](Document& changed) {
+    changed.scene().schedules[static_cast<std::size_t>(side)].layers.at(layer) = {
+        .name = "cosformer", .parameters = {{"m", "16"}}};
   });
   change_view(editor(), "All", [](ViewOptions& view) { view.shown = Shown::all; });
-  for (const std::string_view panel : {"focus", "values", "weights"}) {
-    open_text(editor(), "The cat sat on the mat."); // 9 tokens
-    editor().emit(BringToFront{std::string(panel)});
+}
+
+const SideResults& results_of(Side side) { return application().coordinator().results(side); }
+
+// One side cannot run on the longer text: its old results stand neither beside the other's new ones nor are
+// they subtracted, and the other's keep their place.
+void a_side_that_fails_leaves_nothing_old(ImGuiTestContext* context) {
+  for (const Side failing : {Side::b, Side::a}) {
+    const Side working = failing == Side::a ? Side::b : Side::a;
+    start_over(context);
+    open_text(editor(), "The cat sat on the mat.");
+    let_fail(failing, document().scene().layer == 0 ? 1 : 0); // what is compared can run
+    const auto has = [&](const char* panel, const char* item, int place) {
+      const std::string in_place =
+          place == 0 && item == std::string("rows") ? item : fmt::format("$${}/{}", place, item);
+      return context->ItemExists(fmt::format("//###{}/{}", panel, in_place).c_str());
+    };
+    for (const std::string_view panel : {"focus", "layers", "values", "weights"}) {
+      open_text(editor(), "The cat sat on the mat."); // 9 tokens
+      editor().emit(BringToFront{std::string(panel)});
+      settle(context);
+      IM_CHECK(results_of(failing).error.empty() && !results_of(failing).stale);
+      IM_CHECK_EQ(results_of(working).any()->tokens.size(), 9U);
+      for (const int place : {0, 1}) {
+        if (panel == "layers") IM_CHECK(has("layers", "rows", place));
+        if (panel == "weights") IM_CHECK(has("weights", "map", place));
+      }
+      open_text(editor(), "The cat sat on the mat because it was tired and the dog was not there yet.");
+      settle(context);
+      dismiss_messages(editor()); // of the failure, which might lie over a panel
+      context->Yield(2);
+      IM_CHECK(!results_of(working).stale && results_of(failing).stale);
+      IM_CHECK_GT(results_of(working).any()->tokens.size(), 16U);
+      if (panel == "focus") { // the working side's alone
+        IM_CHECK(context->ItemExists("//###focus/**/$$9/token"));
+        IM_CHECK_EQ(application().figure_of("focus").value().panels.size(), 1U);
+      }
+      if (panel == "values") {
+        const auto found =
+            find(results_of(working), WeightsKey{.layer = document().scene().layer, .kernel = softmax});
+        IM_CHECK(found.result != nullptr);
+        const std::string number =
+            fmt::format("{:.9g}", static_cast<double>(found.result->weights.values[1]));
+        const std::string cells = failing == Side::b ? number + "\t" : "\t" + number;
+        IM_CHECK_STR_EQ(copied_line(context, "**/$$1/   1").c_str(), ("1\tthe\t" + cells + "\t").c_str());
+      }
+      for (const int place : {0, 1, 2}) { // A, B, A − B
+        const bool there = place == static_cast<int>(working);
+        if (panel == "layers") IM_CHECK_EQ(has("layers", "rows", place), there);
+        if (panel == "weights") IM_CHECK_EQ(has("weights", "map", place), there);
+      }
+    }
+  }
+  start_over(context);
+}
+
+// The rows are B's classes where A is the side that fails.
+void predictions_stand_without_the_side_that_fails(ImGuiTestContext* context) {
+  for (const Side failing : {Side::b, Side::a}) {
+    start_over(context); // a photograph, which has more patches
+    let_fail(failing, 5);
+    editor().emit(BringToFront{"predictions"});
     settle(context);
-    IM_CHECK(of_b().error.empty() && !of_b().stale);
-    IM_CHECK_EQ(results().any()->tokens.size(), 9U);
-    if (panel == "values") IM_CHECK(context->ItemExists("//###values/**/$$1/   1"));
-    if (panel == "weights") IM_CHECK(context->ItemExists("//###weights/$$0/map"));
-    open_text(editor(), "The cat sat on the mat because it was tired and the dog was not there yet.");
-    settle(context);
-    dismiss_messages(editor()); // of B's failure, which might lie over a panel
+    dismiss_messages(editor());
     context->Yield(2);
-    IM_CHECK(!results().stale && of_b().stale);
-    IM_CHECK_GT(results().any()->tokens.size(), 16U);
-    if (panel == "focus") IM_CHECK(context->ItemExists("//###focus/**/$$9/token")); // of A
-    if (panel == "values") IM_CHECK(!context->ItemExists("//###values/**/$$1/   1"));
-    if (panel == "weights") IM_CHECK(!context->ItemExists("//###weights/$$0/map"));
+    const SideResults& working = results_of(failing == Side::a ? Side::b : Side::a);
+    IM_CHECK(!results_of(failing).error.empty() && !working.stale);
+    const std::string row =
+        fmt::format("//###predictions/$${}/class", working.any()->predictions.front().index);
+    IM_CHECK(context->ItemExists(row.c_str()));
+    IM_CHECK_EQ(application().figure_of("predictions").value().panels.size(), 1U);
+    if (failing == Side::b) continue;
+    change_view(editor(), "B", [](ViewOptions& view) { view.shown = Shown::b; });
+    settle(context);
+    IM_CHECK(context->ItemExists(row.c_str()));
   }
   start_over(context);
 }
@@ -243,6 +302,8 @@ void register_column_tests(ImGuiTestEngine* engine) {
       values_are_sorted_and_copied;
   IM_REGISTER_TEST(engine, "columns", "a_side_that_fails_leaves_nothing_old")->TestFunc =
       a_side_that_fails_leaves_nothing_old;
+  IM_REGISTER_TEST(engine, "columns", "predictions_stand_without_the_side_that_fails")->TestFunc =
+      predictions_stand_without_the_side_that_fails;
   IM_REGISTER_TEST(engine, "columns", "no_line_is_copied_that_is_not_meant")->TestFunc =
       no_line_is_copied_that_is_not_meant;
 }

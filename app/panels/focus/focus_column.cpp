@@ -132,7 +132,7 @@ std::optional<ColumnMap> find_column_map(const SideResults& results, const Docum
 void FocusColumn::prepare(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
   const SideResults& results = snapshot.shown();
-  error_ = results.error;
+  error_ = snapshot.failure(edited_side(document.view));
   auto found = find_column_map(results, document, kind_);
   newest_ = found.has_value();
   if (!newest_) {
@@ -149,7 +149,7 @@ void FocusColumn::subtract(const FocusColumn& a, const FocusColumn& b, const Sna
   const Document& document = *snapshot.document;
   error_ = a.error_.empty() ? b.error_ : a.error_;
   if (!a.newest_ || !b.newest_) {
-    if (snapshot.shown().any() == nullptr) clear();
+    if (a.found_.run == nullptr || b.found_.run == nullptr) clear();
     return;
   }
   runs_ = a.runs_;

@@ -26,11 +26,14 @@ void LayerMaps::clear() {
   newest_.clear();
   maps_.clear();
   rows_.clear();
+  shown_.clear();
   scale_ = {};
+  has_one_scale_ = false;
   figure_ = {};
 }
 
 void LayerMaps::prepare(const Snapshot& snapshot) {
+  if (snapshot.shown().any() == nullptr) return clear();
   const Document& document = *snapshot.document;
   newest_.assign(static_cast<std::size_t>(document.scene().model->layers), std::nullopt);
   for (std::size_t layer = 0; layer < newest_.size(); ++layer) {
@@ -48,6 +51,7 @@ void LayerMaps::prepare(const Snapshot& snapshot) {
 }
 
 void LayerMaps::subtract(const LayerMaps& a, const LayerMaps& b, const Snapshot& snapshot) {
+  if (a.empty() || b.empty()) return clear();
   newest_ = a.newest_;
   for (std::size_t layer = 0; layer < newest_.size(); ++layer) {
     std::optional<Layer>& own = newest_[layer];

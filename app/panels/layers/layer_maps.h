@@ -25,7 +25,7 @@ public:
     bool same = false; // a difference of equal maps
   };
 
-  // Keeps the maps for which there is no newer one.
+  // Keeps the maps for which there is no newer one, as long as there are results.
   void prepare(const Snapshot& snapshot);
   void subtract(const LayerMaps& a, const LayerMaps& b, const Snapshot& snapshot);
   void clear();

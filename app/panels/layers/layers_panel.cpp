@@ -37,17 +37,17 @@ public:
 
   void prepare(const Snapshot& snapshot) override {
     image_ = snapshot.document->kind == InputKind::image;
-    if (snapshot.shown().any() == nullptr) return columns_.clear();
     columns_.prepare(snapshot);
   }
 
   void draw() override {
-    if (columns_.shown().front().empty()) {
+    if (columns_.empty()) {
       empty_notice(graphics(), "Focus maps of every layer, once the model has run.");
       return;
     }
     hovered_.reset();
     const auto shown = columns_.shown();
+    if (std::ranges::all_of(shown, &LayerMaps::empty)) return empty_notice(graphics(), columns_.why_empty(0));
     if (shown.size() == 1 && shown.front().same()) return empty_notice(graphics(), same_note);
     if (image_) {
       draw_pictures();
@@ -60,7 +60,6 @@ public:
   void draw_menu() override { menu_.draw(editor()); }
 
   std::optional<Figure> figure() const override {
-    if (columns_.shown().front().empty()) return std::nullopt;
     return columns_.figure([](const LayerMaps& side) { return side.figure(); });
   }
 
@@ -98,9 +97,11 @@ private:
   void draw_rows(std::size_t place, ImVec2 from, ImVec2 size) {
     const auto shown = columns_.shown();
     LayerMaps& side = shown[place];
-    if (side.same()) {
+    if (side.empty() || side.same()) {
       ImGui::SetCursorScreenPos(from);
-      return wrapped_small_text(graphics(), same_note);
+      ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + size.x);
+      small_text(graphics(), side.empty() ? columns_.why_empty(place) : same_note);
+      return ImGui::PopTextWrapPos();
     }
     HeatMapView::Marks marks;
     marks.row = document().scene().layer;
@@ -141,13 +142,14 @@ private:
 
   void draw_pictures() {
     const auto shown = columns_.shown();
-    const auto layers = static_cast<int>(shown[0].maps().size());
+    const auto full = std::ranges::find_if_not(shown, &LayerMaps::empty);
+    const auto layers = static_cast<int>(full->maps().size());
     ImGui::PushFont(graphics().fonts().mono, 11.0f);
     const float line = ImGui::GetTextLineHeight() + 3;
     const float titles = shown.size() > 1 ? ImGui::CalcTextSize(side_name(Shown::difference)).x + map_gap : 0;
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     const ImVec2 from{corner.x + titles, corner.y};
-    const float bar = shown[0].scale() == nullptr ? 0 : colour_bar_width;
+    const float bar = full->scale() == nullptr ? 0 : colour_bar_width;
     const ImVec2 room{ImGui::GetContentRegionAvail().x - titles - bar, ImGui::GetContentRegionAvail().y};
     const auto stacked = static_cast<float>(shown.size());
     // The number of rows that gives the largest maps.
@@ -171,13 +173,16 @@ private:
       const int row = layer / per_row, column = layer % per_row;
       const ImVec2 at{from.x + static_cast<float>(column) * (side + map_gap),
                       from.y + static_cast<float>(row) * (height + map_gap)};
-      draw_layer(layer, at, line, side);
+      draw_layer(layer, full->maps()[static_cast<std::size_t>(layer)].kernel, at, line, side);
       if (column == 0 && shown.size() > 1) draw_titles({corner.x, at.y + line}, side);
     }
     const float right = from.x + static_cast<float>(per_row) * (side + map_gap) - map_gap;
     for (std::size_t i = 0; i < shown.size(); ++i) {
       const float y = from.y + line + static_cast<float>(i) * (side + stack_gap);
       if (const Scale* const scale = shown[i].scale()) colour_bar(graphics(), *scale, {right + 10, y}, side);
+      if (shown[i].empty()) // across the places of its maps
+        ImGui::GetWindowDrawList()->AddText({from.x, y}, theme::packed(theme::quiet),
+                                            fitted(columns_.why_empty(i), room.x).c_str());
     }
     ImGui::PopFont();
   }
@@ -190,22 +195,21 @@ private:
     }
   }
 
-  // The number of the layer, and below it the map of each side.
-  void draw_layer(int layer, ImVec2 at, float line, float side) {
+  // The number of the layer and the colour of its kernel, and below it the map of each side.
+  void draw_layer(int layer, const std::string& kernel, ImVec2 at, float line, float side) {
     const auto shown = columns_.shown();
     ImDrawList* list = ImGui::GetWindowDrawList();
     const auto index = static_cast<std::size_t>(layer);
-    const LayerMaps::Map& first = shown[0].maps()[index];
     const bool selected = layer == document().scene().layer;
     const std::string number = fmt::format("{}", layer);
     const float square = 12;
     const bool has_square = square + ImGui::CalcTextSize(number.c_str()).x <= side;
-    if (has_square) kernel_square(list, {at.x + 4, at.y + line / 2 - 1}, 7, first.kernel);
+    if (has_square) kernel_square(list, {at.x + 4, at.y + line / 2 - 1}, 7, kernel);
     bool untrained = false;
     std::string tooltip = fmt::format("layer {}", layer);
     float y = at.y + line;
-    for (std::size_t i = 0; i < shown.size(); ++i) {
-      if (index >= shown[i].maps().size()) continue; // no results yet
+    for (std::size_t i = 0; i < shown.size(); ++i, y += side + stack_gap) {
+      if (index >= shown[i].maps().size()) continue; // no results
       LayerMaps::Map& map = shown[i].maps()[index];
       list->AddRectFilled({at.x, y}, {at.x + side, y + side}, theme::packed(theme::raised));
       map.texture.draw(graphics(), list, {at.x, y}, {at.x + side, y + side}, brightness());
@@ -219,7 +223,6 @@ private:
       tooltip += fmt::format("\n{}{}{}{}", shown.size() > 1 ? title(i) + std::string(": ") : "", map.name,
                              map.untrained ? ", untrained" : "",
                              map.empty_reason.empty() ? "" : "\n" + map.empty_reason);
-      y += side + stack_gap;
     }
     if (const std::string muted = muted_words(document(), layer); !muted.empty()) {
       tooltip += "\n" + muted;

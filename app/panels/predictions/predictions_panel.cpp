@@ -1,10 +1,16 @@
 // The most likely classes, or a decoder's likeliest next tokens after the query, for A and, if B is shown,
 // for B.
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <numeric>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/document/edits.h"
 #include "app/panels/panel.h"
@@ -38,8 +44,8 @@ constexpr float label_gap = 12, number_gap = 14;
 struct Row {
   std::string label;
   int index = 0;
-  Share a = {}, b = {};
-  Share whole = {}; // A with nothing hidden or muted
+  std::optional<Share> a, b; // nullopt: the side is not shown, or has no results
+  Share whole = {};          // A with nothing hidden or muted
 };
 
 class PredictionsPanel final : public Panel {
@@ -54,47 +60,33 @@ public:
     heading_.clear();
     decoder_ = is_decoder(snapshot.document->scene());
     number_.clear();
-    const RunResult* a = snapshot.results[0]->any();
-    const RunResult* b = snapshot.document->view.shown == Shown::a ? nullptr : snapshot.results[1]->any();
-    no_classifier_ = a != nullptr && a->predictions.empty();
-    with_b_ = b != nullptr;
-    run_a_ = a == nullptr ? nullptr : snapshot.results[0]->parts.back();
-    run_b_ = b == nullptr ? nullptr : snapshot.results[1]->parts.back();
-    if (a == nullptr) return;
-    effects_ = effect_lines(*a, b);
-    if (predicts_number(a->model) && !a->predictions.empty()) {
-      number_ = fmt::format("{}: {}", prediction_name(*a, a->predictions.front()),
-                            prediction_value(*a, a->predictions.front()));
-      if (b != nullptr && !b->predictions.empty())
-        number_ += fmt::format(" in A, {} in B", prediction_value(*b, b->predictions.front()));
+    set_runs(snapshot);
+    const RunResult *a = run_a_.get(), *b = run_b_.get();
+    no_classifier_ = false;
+    if (a == nullptr && b == nullptr) return;
+    const RunResult& run = a == nullptr ? *b : *a;
+    no_classifier_ = run.predictions.empty();
+    effects_ = effect_lines(run, a == nullptr ? nullptr : b);
+    if (predicts_number(run.model) && !run.predictions.empty()) {
+      number_ = fmt::format("{}: {}", prediction_name(run, run.predictions.front()),
+                            prediction_value(run, run.predictions.front()));
+      if (with_b_) number_ += fmt::format(" in {}", side_name(a == nullptr ? Side::b : Side::a));
+      if (a != nullptr && b != nullptr && !b->predictions.empty())
+        number_ += fmt::format(", {} in B", prediction_value(*b, b->predictions.front()));
       return;
     }
-    with_whole_ = a->whole.has_value() && !with_b_;
+    with_whole_ = run.whole.has_value() && !with_b_;
     if (decoder_) {
-      const std::int64_t token = row_query(snapshot.document->scene(), *a);
-      if (token < std::ssize(a->tokens)) heading_ = "what comes after “" + text_before(*a, token) + "”";
-    } else if (a->model.independent_labels && !a->predictions.empty()) {
+      const std::int64_t token = row_query(snapshot.document->scene(), run);
+      if (token < std::ssize(run.tokens)) heading_ = "what comes after “" + text_before(run, token) + "”";
+    } else if (run.model.independent_labels && !run.predictions.empty()) {
       heading_ = "each label by itself: they need not sum to 100 %";
     }
     const std::size_t most = decoder_ ? 12 : 6;
-    for (std::size_t i = 0; i < std::min(most, a->predictions.size()); ++i) {
-      const Prediction& prediction = a->predictions[i];
-      Row row{.label = prediction_name(*a, prediction),
-              .index = prediction.index,
-              .a = {.value = prediction.probability}};
-      if (b != nullptr) row.b = share_of(b->predictions, prediction.index);
-      if (with_whole_) row.whole = share_of(a->whole->predictions, prediction.index);
-      rows_.push_back(std::move(row));
-    }
-    if (with_whole_ && !rows_.empty()) add_whole_class(*a);
-    if (b != nullptr && !b->predictions.empty() && !rows_.empty() &&
-        std::ranges::find(rows_, b->predictions.front().index, &Row::index) == rows_.end()) {
-      const Prediction& first = b->predictions.front();
-      take_last_place({.label = prediction_name(*b, first),
-                       .index = first.index,
-                       .a = share_of(a->predictions, first.index),
-                       .b = {.value = first.probability}});
-    }
+    for (std::size_t i = 0; i < std::min(most, run.predictions.size()); ++i)
+      rows_.push_back(row_of(run, run.predictions[i]));
+    if (with_whole_ && !rows_.empty()) add_class(run, run.whole->predictions);
+    if (a != nullptr && b != nullptr && !rows_.empty()) add_class(*b, b->predictions);
   }
 
   void draw() override {
@@ -107,18 +99,13 @@ public:
     for (const std::string& effect : effects_)
       ellipsis_text(effect, ImGui::GetContentRegionAvail().x, theme::text);
     ImGui::PopFont();
+    if (!failures_.empty() && !(rows_.empty() && number_.empty()))
+      wrapped_small_text(graphics(), fmt::format("{}", fmt::join(failures_, "\n")));
     if (!number_.empty()) {
       ellipsis_text(number_, ImGui::GetContentRegionAvail().x, theme::text);
       return;
     }
-    if (rows_.empty()) {
-      empty_notice(graphics(), decoder_ ? "The likeliest next tokens, once the model has run."
-                               : no_classifier_
-                                   ? "This model has no classifier, so there is no prediction. Its "
-                                     "focus map explains the sentence's embedding."
-                                   : "The most likely classes, once the model has run.");
-      return;
-    }
+    if (rows_.empty()) return empty_notice(graphics(), empty_reason());
     const bool header = with_b_ || with_whole_;
     constexpr float least_height = 14, most_height = 40, gap = 2;
     const float lines = ImGui::GetContentRegionAvail().y / (least_height + gap) - (header ? 1.0f : 0.0f);
@@ -135,14 +122,51 @@ public:
   }
 
   std::optional<Figure> figure() const override {
-    if (!run_a_) return std::nullopt;
-    std::vector<const RunResult*> runs = {run_a_.get()};
-    if (run_b_) runs.push_back(run_b_.get());
-    return predictions_figure(runs);
+    if (!run_a_ && !run_b_) return std::nullopt;
+    return predictions_figure(std::array<const RunResult*, 2>{run_a_.get(), run_b_.get()});
   }
 
 private:
   static constexpr std::size_t least_rows = 6; // of more, as many as fit
+  static constexpr const char* none = "—";
+
+  // The runs that are shown, and why one is missing. B has its place while it is compared, unless it is still
+  // to come.
+  void set_runs(const Snapshot& snapshot) {
+    failures_.clear();
+    const bool both = snapshot.document->view.shown != Shown::a;
+    const auto run_of = [&](Side side) -> std::shared_ptr<const RunResult> {
+      if (snapshot.of(side).any() != nullptr) return snapshot.of(side).parts.back();
+      const std::string failure = snapshot.failure(side);
+      if (!failure.empty())
+        failures_.push_back(both ? fmt::format("{}: {}", side_name(side), failure) : failure);
+      return nullptr;
+    };
+    run_a_ = run_of(Side::a);
+    run_b_ = both ? run_of(Side::b) : nullptr;
+    with_b_ = run_b_ != nullptr || (both && !snapshot.failure(Side::b).empty());
+  }
+
+  // A class of the run with the probability that each run gives it.
+  Row row_of(const RunResult& run, const Prediction& prediction) const {
+    const auto share = [&](const RunResult* of) {
+      return of == nullptr ? std::nullopt : std::optional(share_of(of->predictions, prediction.index));
+    };
+    Row row{.label = prediction_name(run, prediction),
+            .index = prediction.index,
+            .a = share(run_a_.get()),
+            .b = share(run_b_.get())};
+    if (with_whole_) row.whole = share_of(run.whole->predictions, prediction.index);
+    return row;
+  }
+
+  std::string empty_reason() const {
+    if (!failures_.empty()) return fmt::format("{}", fmt::join(failures_, "\n"));
+    if (decoder_) return "The likeliest next tokens, once the model has run.";
+    return no_classifier_ ? "This model has no classifier, so there is no prediction. Its focus map explains "
+                            "the sentence's embedding."
+                          : "The most likely classes, once the model has run.";
+  }
 
   // Widths: of the names, of the bars, and of each number with the gap before it.
   struct Columns {
@@ -187,25 +211,21 @@ private:
   }
 
   std::vector<std::string> numbers_of(const Row& row) const {
+    const auto text = [](const std::optional<Share>& share) { return share ? share_text(*share) : none; };
     if (with_b_)
-      return {share_text(row.a), share_text(row.b), difference_in_points(row.a.value, row.b.value)};
-    if (with_whole_) return {share_text(row.a), difference_in_points(row.a.value, row.whole.value)};
-    return {share_text(row.a)};
+      return {text(row.a), text(row.b),
+              row.a && row.b ? difference_in_points(row.a->value, row.b->value) : none};
+    if (with_whole_) return {text(row.a), difference_in_points(row.a->value, row.whole.value)};
+    return {text(row.a)};
   }
 
-  // Keeps the class that is the most likely with nothing hidden or muted.
-  void add_whole_class(const RunResult& run) {
-    if (run.whole->predictions.empty()) return;
-    const Prediction& before = run.whole->predictions.front();
-    if (std::ranges::find(rows_, before.index, &Row::index) != rows_.end()) return;
-    take_last_place({.label = prediction_name(run, before),
-                     .index = before.index,
-                     .a = share_of(run.predictions, before.index),
-                     .whole = {.value = before.probability}});
-  }
-
-  // Of the rows that are always drawn, in place of the least likely of all.
-  void take_last_place(Row row) {
+  // Keeps the likeliest class of these: of B, or with nothing hidden or muted. Its row is one of those that
+  // are always drawn, in place of the least likely of all.
+  void add_class(const RunResult& run, const std::vector<Prediction>& predictions) {
+    if (predictions.empty() ||
+        std::ranges::find(rows_, predictions.front().index, &Row::index) != rows_.end())
+      return;
+    Row row = row_of(run, predictions.front());
     rows_.pop_back();
     rows_.insert(rows_.begin() + static_cast<std::ptrdiff_t>(std::min(rows_.size(), least_rows - 1)),
                  std::move(row));
@@ -261,12 +281,12 @@ private:
                           {bar_x + std::max(1.0f, bar_width * static_cast<float>(probability)), y + half},
                           theme::packed(colour, brightness()), 2.0f);
     };
-    bar(row.a.value, at.y + 2, theme::side_a);
+    if (row.a) bar(row.a->value, at.y + 2, theme::side_a);
     if (with_whole_) { // the probability with nothing hidden or muted
       const float x = bar_x + bar_width * static_cast<float>(row.whole.value);
       list->AddLine({x, at.y + 1}, {x, at.y + height - 1}, theme::packed(theme::accent, brightness()), 2.0f);
     }
-    if (with_b_) bar(row.b.value, at.y + 2 + half, theme::side_b);
+    if (row.b) bar(row.b->value, at.y + 2 + half, theme::side_b);
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
     draw_numbers(columns, numbers_of(row), {at.x, at.y + (height - ImGui::GetTextLineHeight()) / 2},
                  theme::text);
@@ -277,19 +297,23 @@ private:
     }
     ImGui::PopID();
     if (ImGui::IsItemHovered()) {
-      const std::string other = with_b_       ? "   B " + exact_share_text(row.b)
+      const auto text = [](const std::optional<Share>& share) {
+        return share ? exact_share_text(*share) : none;
+      };
+      const std::string other = with_b_       ? "   B " + text(row.b)
                                 : with_whole_ ? "   before " + exact_share_text(row.whole)
                                               : "";
-      text_tooltip(fmt::format("{}\nA {}{}\nclick: focus map of this {}", row.label, exact_share_text(row.a),
-                               other, decoder_ ? "next token" : "class"));
+      text_tooltip(fmt::format("{}\nA {}{}\nclick: focus map of this {}", row.label, text(row.a), other,
+                               decoder_ ? "next token" : "class"));
     }
   }
 
   std::vector<Row> rows_;
-  std::shared_ptr<const RunResult> run_a_, run_b_;
-  std::vector<std::string> effects_; // of hidden tokens and muted heads
-  std::string heading_;              // a decoder's: after which text; that labels are independent
-  std::string number_;               // where a number is predicted, that
+  std::shared_ptr<const RunResult> run_a_, run_b_; // of the sides shown; null without results
+  std::vector<std::string> failures_;              // why one of them is null
+  std::vector<std::string> effects_;               // of hidden tokens and muted heads
+  std::string heading_; // a decoder's: after which text; that labels are independent
+  std::string number_;  // where a number is predicted, that
   bool with_b_ = false, with_whole_ = false, no_classifier_ = false, decoder_ = false;
 };
 

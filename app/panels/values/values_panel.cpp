@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/document/edits.h"
 #include "app/panels/choices.h"
@@ -23,7 +24,7 @@ namespace {
 // The weights of one kernel, or A − B.
 struct ValueColumn {
   std::string name, kernel;
-  std::vector<double> values; // one per line; empty: the kernel lacks the head
+  std::vector<double> values; // one per line; empty: the kernel lacks the head, or its side has no results
 };
 
 std::string column_name(const Document& document, const ColumnSource& source) {
@@ -44,23 +45,30 @@ public:
 
   void prepare(const Snapshot& snapshot) override {
     const Document& document = *snapshot.document;
-    if (snapshot.shown().any() == nullptr || snapshot.lacks_side()) {
-      columns_.clear();
-      menu_line_.reset();
-      return;
-    }
+    const bool both = shows_both(document.view);
+    std::vector<std::string> failures;
     std::vector<ValueColumn> columns;
     std::vector<ShownToken> tokens;
+    std::shared_ptr<const RunResult> run;
     for (const ColumnSource& source : column_sources(document)) {
-      const SideResults& results = *snapshot.results[static_cast<std::size_t>(source.side)];
-      const auto found = find(results, weights_key(document, source));
-      if (!found) return; // keep the last numbers
-      run_ = found.run;
-      ShownWeights shown = shown_weights(run_, *found.result, document.view.tokens);
       ValueColumn column{column_name(document, source), source.kernel.name, {}};
-      const auto row = shown_index(shown.tokens, row_query(document.scene(), *run_));
+      const SideResults& results = snapshot.of(source.side);
+      const auto found = find(results, weights_key(document, source));
+      if (!found) {
+        std::string failure = snapshot.failure(source.side);
+        if (results.any() != nullptr && why_none(snapshot, source.side).empty())
+          return; // keep the last numbers
+        if (both && !failure.empty()) failure = fmt::format("{}: {}", side_name(source.side), failure);
+        if (!failure.empty() && std::ranges::count(failures, failure) == 0)
+          failures.push_back(std::move(failure));
+        columns.push_back(std::move(column)); // empty, beside the other side's numbers
+        continue;
+      }
+      run = found.run;
+      ShownWeights shown = shown_weights(run, *found.result, document.view.tokens);
+      const auto row = shown_index(shown.tokens, row_query(document.scene(), *run));
       if (row) column.values = row_weights(*shown.weights, document.scene().head, *row);
-      if (row && is_causal(run_->model)) { // no key comes after its query
+      if (row && is_causal(run->model)) { // no key comes after its query
         const auto count = static_cast<std::size_t>(*row) + 1;
         column.values.resize(std::min(count, column.values.size()));
         shown.tokens.resize(std::min(count, shown.tokens.size()));
@@ -68,7 +76,14 @@ public:
       tokens = std::move(shown.tokens);
       columns.push_back(std::move(column));
     }
-    if (shows_both(document.view)) add_difference(columns);
+    failures_ = std::move(failures);
+    if (!run) {
+      columns_.clear();
+      menu_line_.reset();
+      return;
+    }
+    if (both) add_difference(columns);
+    run_ = std::move(run);
     query_ = row_query(document.scene(), *run_); // the snapshot's, which may be another than the document's
     tokens_ = std::move(tokens);
     columns_ = std::move(columns);
@@ -86,9 +101,11 @@ public:
     if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) menu_line_.reset(); // until a line is found under it
     draw_toolbar();
     if (columns_.empty()) {
-      empty_notice(graphics(), "The query's weights as numbers, once the model has run.");
+      empty_notice(graphics(), failures_.empty() ? "The query's weights as numbers, once the model has run."
+                                                 : fmt::format("{}", fmt::join(failures_, "\n")));
       return;
     }
+    for (const std::string& failure : failures_) wrapped_small_text(graphics(), failure);
     const auto count = static_cast<int>(columns_.size()) + 2;
     constexpr ImGuiTableFlags flags = ImGuiTableFlags_Sortable | ImGuiTableFlags_ScrollY |
                                       ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingFixedFit |
@@ -241,6 +258,7 @@ private:
   std::vector<std::string> names_; // of tokens_
   std::vector<ValueColumn> columns_;
   std::vector<std::size_t> order_;
+  std::vector<std::string> failures_;    // of sides whose column is empty
   std::optional<std::size_t> menu_line_; // under the pointer when the menu was opened
   bool sorted_ = false;
 };

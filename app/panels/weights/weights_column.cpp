@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -191,13 +192,18 @@ void WeightsColumn::show_tiles(const SideResults& results, const WeightsOptions&
   set_scale(scale);
 }
 
-void WeightsColumn::show_no_tiles(const KernelSpec& kernel, int heads, const HeadChoice& head) {
+void WeightsColumn::show_none(const KernelSpec& kernel, std::string why) {
   clear();
-  tiled_ = true;
+  tiled_ = false;
   difference_ = false;
   measures_tooltip_.clear();
   kernel_ = kernel;
-  error_ = no_such_head(head, heads, kernel.label()).what();
+  error_ = std::move(why);
+}
+
+void WeightsColumn::show_no_tiles(const KernelSpec& kernel, int heads, const HeadChoice& head) {
+  show_none(kernel, no_such_head(head, heads, kernel.label()).what());
+  tiled_ = true;
 }
 
 void WeightsColumn::set_scale(const Scale& scale) {

@@ -41,6 +41,8 @@ public:
   void clear();
   // Shows the whole matrix. `softmax`, for the divergence, is of the same layer; may be null.
   void show(const Found<WeightsKey>& found, const WeightsResult* softmax, const WeightsOptions& shown);
+  // Says in place of a matrix of the kernel why there is none.
+  void show_none(const KernelSpec& kernel, std::string why);
   // Says in place of the tiles that the kernel, which has this many heads, has none of the chosen ones.
   void show_no_tiles(const KernelSpec& kernel, int heads, const HeadChoice& head);
   // Shows a − b.

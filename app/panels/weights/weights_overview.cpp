@@ -82,7 +82,7 @@ void WeightsOverview::prepare(const Snapshot& snapshot) {
 
 void WeightsOverview::subtract(const WeightsOverview& a, const WeightsOverview& b, const Snapshot& snapshot) {
   const bool alike = std::ranges::equal(a.rows_, b.rows_, {}, &Row::count, &Row::count) && !a.empty();
-  difference_ = true;
+  difference_ = !a.empty() && !b.empty();
   value_weighted_ = a.value_weighted_;
   causal_ = a.causal_;
   rows_.clear();

@@ -65,16 +65,16 @@ public:
 
   void prepare(const Snapshot& snapshot) override {
     const Document& document = *snapshot.document;
-    const RunResult* any = snapshot.shown().any();
+    const RunResult* any = snapshot.present().any();
+    failure_ = any == nullptr ? snapshot.failure(edited_side(document.view)) : "";
     if (any == nullptr) return clear();
     if (document.view.all_heads) return prepare_overview(snapshot);
-    if (snapshot.lacks_side()) return clear();
     if (any->tokens.size() != tokens_) zoom_ = {};
     tokens_ = any->tokens.size();
     if (!prepare_columns(snapshot)) return; // keep the last matrices
     of_sides_ = shows_both(document.view);
     vectors_ = find(snapshot.shown(), queries_and_keys(document)).result;
-    runs_ = snapshot.shown().parts;
+    runs_ = snapshot.present().parts;
     run_ = any;
     if (document.view.shared_scale) share_scale(columns_);
     prepare_figure(document);
@@ -87,7 +87,9 @@ public:
     const bool all_empty = std::ranges::all_of(
         columns_, [](const WeightsColumn& column) { return column.empty() && column.error().empty(); });
     if (all_empty) {
-      empty_notice(graphics(), "Attention weights of the selected layer, once the model has run.");
+      empty_notice(graphics(), failure_.empty()
+                                   ? "Attention weights of the selected layer, once the model has run."
+                                   : failure_);
       return;
     }
     draw_columns();
@@ -99,8 +101,9 @@ public:
 
   std::optional<Figure> figure() const override {
     if (!document().view.all_heads) return figure_.panels.empty() ? std::nullopt : std::optional(figure_);
-    const WeightsOverview& overview = overview_.shown().front(); // a figure has one grid
-    return overview.empty() ? std::nullopt : std::optional(overview.figure(document()));
+    const auto shown = overview_.shown(); // a figure has one grid
+    const auto first = std::ranges::find_if_not(shown, &WeightsOverview::empty);
+    return first == shown.end() ? std::nullopt : std::optional(first->figure(document()));
   }
 
 private:
@@ -138,14 +141,19 @@ private:
     std::vector<Found<WeightsKey>> found;
     const WeightsResult* softmax = nullptr;
     for (const ColumnSource& source : sources) {
-      found.push_back(
-          find(*snapshot.results[static_cast<std::size_t>(source.side)], weights_key(document, source)));
-      if (!found.back()) return false;
+      found.push_back(find(snapshot.of(source.side), weights_key(document, source)));
+      if (!found.back() && why_none(snapshot, source.side).empty()) return false;
       // A divergence needs weights on the same q and k.
       if (!shows_both(document.view) && source.kernel == KernelSpec{}) softmax = found.back().result;
     }
     columns_.resize(found.size());
-    for (std::size_t i = 0; i < found.size(); ++i) columns_[i].show(found[i], softmax, options);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (found[i]) {
+        columns_[i].show(found[i], softmax, options);
+      } else {
+        columns_[i].show_none(sources[i].kernel, why_none(snapshot, sources[i].side));
+      }
+    }
     return true;
   }
 
@@ -153,7 +161,7 @@ private:
                      const WeightsOptions& options) {
     const Document& document = *snapshot.document;
     const Scene& scene = document.scene();
-    if (snapshot.shown().stale && !columns_.empty() && columns_.front().tiled()) return false;
+    if (snapshot.present().stale && std::ranges::any_of(columns_, &WeightsColumn::tiled)) return false;
     columns_.resize(sources.size());
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const int heads = kernel_heads(document, sources[i].kernel);
@@ -170,12 +178,18 @@ private:
       source.value_weighted = document.view.value_weighted;
       if (static_cast<int>(shown.size()) < heads) source.heads = std::move(shown);
       source.fusion = scene.head.fusion;
-      source.tokens = static_cast<std::int64_t>(snapshot.shown().any()->tokens.size());
+      source.tokens = static_cast<std::int64_t>(snapshot.present().any()->tokens.size());
       source.first_key = queries_alone(*scene.model);
       source.causal = is_causal(*scene.model);
+      const SideResults& results = snapshot.of(sources[i].side);
       columns_[i].tiles().set_source(source);
-      columns_[i].show_tiles(*snapshot.results[static_cast<std::size_t>(sources[i].side)], options,
-                             editor().clock());
+      if (results.any() != nullptr) columns_[i].show_tiles(results, options, editor().clock());
+      std::string why = why_none(snapshot, sources[i].side);
+      if (results.any() == nullptr || (columns_[i].empty() && !why.empty())) {
+        columns_[i].show_none(sources[i].kernel, std::move(why));
+        // Still requested: a failure is forgotten once what has failed is no longer asked for.
+        columns_[i].tiles().set_source(source);
+      }
     }
     return true;
   }
@@ -206,7 +220,7 @@ private:
         graphics(),
         [&](WeightsOverview& overview) {
           if (overview.empty()) {
-            empty_notice(graphics(), overview.empty_reason());
+            empty_notice(graphics(), failure_.empty() ? overview.empty_reason() : failure_);
           } else {
             menu_.set_hovered(overview.draw(editor(), graphics(), brightness()));
           }
@@ -368,6 +382,7 @@ private:
   std::vector<WeightsColumn> columns_;
   SideColumns<WeightsOverview> overview_;
   HeadMenu menu_;
+  std::string failure_;                // why there are no matrices at all; empty: none have come yet
   bool of_sides_ = false;              // the columns are A, B and A − B, or one of these
   float bar_width_ = colour_bar_width; // of each colour bar, with the gap before it
   MapZoom zoom_;
