@@ -40,13 +40,23 @@ struct PictureCheck {
 };
 
 struct PictureChecks {
-  std::string setup;                           // the model, kernels and execution they belong to
+  using ByFile = std::map<std::filesystem::path, PictureCheck>;
+
+  std::string setup;                           // the model, adapters, kernels and execution they belong to
+  std::string kernels;                         // the same without the adapters
+  std::uint64_t edition = 0;                   // of an adapter in training among them; 0: there is none
   std::shared_ptr<const PictureFolder> folder; // … and the listing: a folder is listed anew when it is opened
-  std::map<std::filesystem::path, PictureCheck> found;
+  ByFile found;                                // of the first pass over the folder, or of a whole later one
+  // Of a later pass under way, by other weights of the same kernels. They replace `found` once all are there,
+  // so that the order does not change with every picture.
+  ByFile newer;
   std::size_t total = 0;
   bool running = false;
-  bool failed = false; // before the last picture
-  std::size_t wrong = 0, right = 0;
+  bool renews = false;              // the pass fills `newer`
+  bool failed = false;              // before the last picture
+  std::size_t wrong = 0, right = 0; // of `found`
+
+  std::size_t seen() const { return renews ? newer.size() : found.size(); } // by the pass under way
 };
 
 // Whether the best prediction is the class named by `label`: by an adapter's class id, else by the class's

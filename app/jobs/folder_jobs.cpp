@@ -1,5 +1,6 @@
 #include "app/jobs/folder_jobs.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -42,6 +43,18 @@ ImageInput load_input(const FolderPicture& picture) {
 // What the predictions depend on, beside the pictures.
 std::string check_key(const Document& document) {
   return setup_key(document.scene_of(InputKind::image), Side::a) + "\n" + execution_key(document.execution);
+}
+
+// The same for all adapters.
+std::string kernels_key(const Document& document) {
+  Scene scene = document.scene_of(InputKind::image);
+  scene.adapters = {};
+  return setup_key(scene, Side::a) + "\n" + execution_key(document.execution);
+}
+
+std::size_t pictures_with(PictureCheck::Verdict verdict, const PictureChecks& checks) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      checks.found, [verdict](const auto& each) { return each.second.verdict == verdict; }));
 }
 
 bool needs_check(const Document& document) {
@@ -93,52 +106,74 @@ PictureMeasures measure_picture(Runner& runner, FolderRuns& runs, const FolderPi
 
 } // namespace
 
-bool FolderCheck::update(Editor& editor, bool interactive_run) {
+void FolderCheck::start(Editor& editor, std::uint64_t edition) {
   const Document& document = editor.document();
   PictureChecks& checks = editor.checks;
+  const bool same = checks.folder == document.folder && checks.kernels == kernels_key(document);
+  const bool renews = same && checks.total > 0 && checks.found.size() == checks.total;
+  if (!renews) checks = {};
+  checks.setup = check_key(document);
+  checks.kernels = kernels_key(document);
+  checks.edition = edition;
+  checks.folder = document.folder;
+  checks.newer.clear();
+  checks.total = document.folder->pictures.size();
+  checks.running = true;
+  checks.renews = renews;
+  checks.failed = false;
+  began_ = std::chrono::steady_clock::now();
+  jobs_.start(
+      [folder = document.folder, request = folder_request(document), models = models_, wake = wake_](
+          BackgroundJob<CheckedPicture>& job, const std::stop_token& stop) mutable {
+        for_each_picture(job, *folder, models, wake, stop, [&](Runner& runner, const FolderPicture& picture) {
+          return CheckedPicture{picture.file, check_picture(runner, request, picture, stop)};
+        });
+      },
+      wake_);
+}
+
+bool FolderCheck::update(Editor& editor, bool interactive_run, const std::filesystem::path& live,
+                         std::uint64_t edition) {
+  const Document& document = editor.document();
+  PictureChecks& checks = editor.checks;
+  BackgroundJob<CheckedPicture>* const job = jobs_.job();
   if (!needs_check(document)) {
-    const bool ran = jobs_.job() != nullptr && checks.running;
+    const bool ran = job != nullptr && checks.running;
     jobs_.retire();
     checks.running = checks.failed = false; // another try when it is switched on again
     return ran;
   }
-  const std::string setup = check_key(document);
-  const bool unfinished = jobs_.job() == nullptr && checks.found.size() < checks.total && !checks.failed;
-  if (checks.setup != setup || checks.folder != document.folder || unfinished) {
-    checks = {.setup = setup,
-              .folder = document.folder,
-              .found = {},
-              .total = document.folder->pictures.size(),
-              .running = true};
-    jobs_.start(
-        [folder = document.folder, request = folder_request(document), models = models_, wake = wake_](
-            BackgroundJob<CheckedPicture>& job, const std::stop_token& stop) mutable {
-          for_each_picture(
-              job, *folder, models, wake, stop, [&](Runner& runner, const FolderPicture& picture) {
-                return CheckedPicture{picture.file, check_picture(runner, request, picture, stop)};
-              });
-        },
-        wake_);
+  const AdapterChoice& adapters = document.scene_of(InputKind::image).adapters;
+  if (live.empty() || adapters.automatic || std::ranges::count(adapters.files, live) == 0) edition = 0;
+  const bool free = job == nullptr && !checks.failed;
+  const bool unfinished = free && (checks.renews || checks.found.size() < checks.total);
+  // The training gets as much time as the pass took.
+  const bool rested = std::chrono::steady_clock::now() - ended_ >= ended_ - began_;
+  if (checks.setup != check_key(document) || checks.folder != document.folder || unfinished ||
+      (free && checks.edition != edition && rested)) {
+    start(editor, edition);
     return true;
   }
-  BackgroundJob<CheckedPicture>* const job = jobs_.job();
   if (job == nullptr) return false;
   job->pause(interactive_run);
   const auto [found, done, problem] = job->take();
-  for (const auto& [file, check] : found) {
-    checks.found[file] = check;
-    checks.wrong += check.verdict == PictureCheck::Verdict::wrong ? 1 : 0;
-    checks.right += check.verdict == PictureCheck::Verdict::right ? 1 : 0;
-  }
+  if (found.empty() && !done) return false;
+  for (const auto& [file, check] : found) (checks.renews ? checks.newer : checks.found)[file] = check;
   if (!problem.empty()) editor.say(Severity::error, problem);
+  const bool first = !checks.renews;
   if (done) {
-    checks.running = false;
+    checks.running = checks.renews = false;
     checks.failed = !problem.empty();
+    ended_ = std::chrono::steady_clock::now();
     jobs_.finish();
-    if (problem.empty() && checks.right + checks.wrong == 0)
-      editor.say(Severity::note, "wrong first: no sub-folder is named like a class of the model");
+    if (!first && checks.newer.size() == checks.total) checks.found = std::move(checks.newer);
+    checks.newer.clear();
   }
-  return done || !found.empty();
+  checks.wrong = pictures_with(PictureCheck::Verdict::wrong, checks);
+  checks.right = pictures_with(PictureCheck::Verdict::right, checks);
+  if (done && first && problem.empty() && checks.right + checks.wrong == 0)
+    editor.say(Severity::note, "wrong first: no sub-folder is named like a class of the model");
+  return true;
 }
 
 void FolderMeasure::start(Editor& editor) {

@@ -2,6 +2,8 @@
 // and waits between pictures while an interactive run is in progress.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -18,21 +20,27 @@ struct CheckedPicture {
   PictureCheck check;
 };
 
-// Predicts every picture, so that wrong predictions can be shown first (Editor::checks).
+// Predicts every picture, so that wrong predictions can be shown first (Editor::checks). With the newer
+// weights of an adapter in training all are predicted again, one pass after the other; each takes the weights
+// that are the newest when its turn comes.
 class FolderCheck {
 public:
   // `wake` is called from the thread when there are results, a few times a second.
   FolderCheck(std::function<void()> wake, std::shared_ptr<ModelStore> models)
       : wake_(std::move(wake)), models_(std::move(models)) {}
 
-  // Once per frame: starts and stops the job as the document requires and takes its results. Returns whether
+  // Once per frame: starts and stops the job as the document requires and takes its results. `live` is the
+  // file of the adapter in training (empty: none), and `edition` the number of its version. Returns whether
   // anything changed.
-  bool update(Editor& editor, bool interactive_run);
+  bool update(Editor& editor, bool interactive_run, const std::filesystem::path& live = {},
+              std::uint64_t edition = 0);
 
 private:
+  void start(Editor& editor, std::uint64_t edition);
   std::function<void()> wake_;
   std::shared_ptr<ModelStore> models_;
   JobSlot<CheckedPicture> jobs_;
+  std::chrono::steady_clock::time_point began_, ended_; // the last pass
 };
 
 // Compares A's schedule with softmax on every picture, on request (Editor::folder). Works on values: later

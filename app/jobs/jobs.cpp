@@ -21,7 +21,7 @@ bool Jobs::update(Editor& editor, bool interactive_run) {
   const bool typed = maps.update(editor);
   const bool written = writing.update(editor, interactive_run);
   const bool awaited = interactive_run || editor.writing.running; // by the user, who looks on
-  const bool checked = check_.update(editor, awaited);
+  const bool checked = check_.update(editor, awaited, training.live_file(), training.edition());
   const bool measured = scaling.update(editor, awaited);
   const bool folder_measured = folder.update(editor, awaited || editor.scaling.running);
   const bool trained = training.update(editor, awaited || editor.scaling.running);
@@ -55,11 +55,10 @@ std::vector<JobState> running_jobs(const Editor& editor) {
          .details = fmt::format("{} of {} pictures measured", folder.pictures.size(), folder.total)});
   const PictureChecks& checks = editor.checks;
   if (checks.running)
-    states.push_back(
-        {.text = fmt::format("wrong first {:.0f} %",
-                             100 * static_cast<double>(checks.found.size()) /
-                                 static_cast<double>(std::max<std::size_t>(1, checks.total))),
-         .details = fmt::format("{} of {} pictures predicted", checks.found.size(), checks.total)});
+    states.push_back({.text = fmt::format("wrong first {:.0f} %",
+                                          100 * static_cast<double>(checks.seen()) /
+                                              static_cast<double>(std::max<std::size_t>(1, checks.total))),
+                      .details = fmt::format("{} of {} pictures predicted", checks.seen(), checks.total)});
   return states;
 }
 

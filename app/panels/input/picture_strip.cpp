@@ -180,10 +180,14 @@ void PictureStrip::draw_folder_line(const PictureFolder& folder) {
     ImGui::SameLine(0, 10);
     ImGui::AlignTextToFramePadding();
     const bool whole = !checks.running && !checks.failed;
-    const std::string counts =
-        !whole ? fmt::format("{} wrong, {} of {} seen", checks.wrong, checks.found.size(), checks.total)
-               : fmt::format("{} wrong, {} right", checks.wrong, checks.right);
+    std::string counts =
+        whole || checks.renews
+            ? fmt::format("{} wrong, {} right", checks.wrong, checks.right)
+            : fmt::format("{} wrong, {} of {} seen", checks.wrong, checks.found.size(), checks.total);
+    if (checks.renews) counts += fmt::format("; {} of {} seen anew", checks.newer.size(), checks.total);
     ellipsis_text(counts, ImGui::GetContentRegionAvail().x, theme::quiet);
+    if (checks.renews && ImGui::IsItemHovered())
+      text_tooltip(counts + "\nThe weights have changed; the order stays until all pictures are seen anew.");
   }
   ImGui::PopFont();
 }
