@@ -1,10 +1,10 @@
-// What to do about an error of a device. Plain header.
+// What the messages of a device's errors mean. Plain header.
 #pragma once
 
 #include <algorithm>
-#include <string>
 #include <string_view>
 
+#include "engine/base/error.h"
 #include "engine/base/text.h"
 
 namespace hydrascope {
@@ -22,10 +22,24 @@ inline bool lasts_until_restart(const std::string_view message) {
                              [&](const std::string_view part) { return contains_any_case(message, part); });
 }
 
-// The remedy for LibTorch's error with this message: `otherwise` unless nothing works before a restart.
-inline std::string remedy_for(const std::string_view message, const std::string_view otherwise) {
-  return lasts_until_restart(message) ? "restart the program: the device refuses all further work of this one"
-                                      : std::string(otherwise);
+// Whether a GPU's memory does not suffice: messages of CUDA and of its libraries, as cuBLAS. LibTorch's own
+// allocator throws a kind of its own (c10::OutOfMemoryError).
+inline bool lacks_device_memory(const std::string_view message) {
+  return message.starts_with("CUDA error: out of memory") ||
+         contains_any_case(message, "_STATUS_ALLOC_FAILED");
 }
+
+// Whether the machine's memory does not suffice: the message of LibTorch's allocator for the CPU.
+inline bool lacks_host_memory(const std::string_view message) {
+  return message.find("DefaultCPUAllocator: can't allocate memory") != std::string_view::npos;
+}
+
+// An error after which nothing works on the device before the program is restarted. What goes on after an
+// error of one item ends at this one.
+class BrokenDevice : public Error {
+public:
+  BrokenDevice(const std::string_view subject, const std::string_view reason)
+      : Error(subject, reason, "restart the program: the device refuses all further work of this one") {}
+};
 
 } // namespace hydrascope

@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <new>
 #include <utility>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/randint.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
-#include "engine/base/device_error.h"
+#include "engine/attention/interface/remedies.h"
 #include "engine/base/error.h"
-#include "engine/base/text.h"
 #include "engine/measure/machine.h"
 #include "engine/measure/quantiles.h"
 #include "engine/models/transformer/row_weights.h"
@@ -171,17 +168,11 @@ GenerationSpeedOutcome measure(const GenerationSpeedRequest& request,
 GenerationSpeedOutcome measure_generation_speed(
     const GenerationSpeedRequest& request, const std::function<void(std::int64_t, std::int64_t)>& progress,
     const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
-  try {
-    return measure(request, progress, stop, models);
-  } catch (const c10::OutOfMemoryError&) {
-    throw Error("bench generate", "out of memory on " + placement_of(request.execution).device_name(),
-                "name smaller contexts, or use --dtype bfloat16");
-  } catch (const c10::Error& error) {
-    const std::string message = first_line(error.what_without_backtrace());
-    throw Error("bench generate", message, remedy_for(message, "name smaller contexts or another kernel"));
-  } catch (const std::bad_alloc&) {
-    throw Error("bench generate", "out of memory", "name smaller contexts, or use --dtype bfloat16");
-  }
+  return with_remedies({.subject = "bench generate",
+                        .memory = "name smaller contexts, or use --dtype bfloat16",
+                        .other = "name smaller contexts or another kernel",
+                        .device = request.execution.device},
+                       [&] { return measure(request, progress, stop, models); });
 }
 
 } // namespace hydrascope

@@ -28,6 +28,7 @@
 #include <torch/version.h>
 
 #include "engine/attention/interface/device.h"
+#include "engine/attention/interface/remedies.h"
 #include "engine/attention/simd/processor.h"
 #include "engine/base/shared_library.h"
 #include "engine/models/transformer/linear.h"
@@ -35,6 +36,17 @@
 
 namespace hydrascope {
 namespace {
+
+// What `measure` returns of a limit of the device.
+template <typename Measure>
+double measured(const char* limit, const std::string& device, const Measure& measure) {
+  const at::NoGradGuard no_gradients;
+  return with_remedies({.subject = fmt::format("{} of {}", limit, device),
+                        .memory = "end other programs that use it",
+                        .other = "report this with the command",
+                        .device = device},
+                       measure);
+}
 
 // Seconds of the fastest of some runs, after one that warms up.
 double fastest(const DeviceClock& clock, const std::function<void()>& run) {
@@ -64,65 +76,68 @@ bool can_stream() { return false; }
 } // namespace
 
 double triad_bandwidth(const std::int64_t footprint, const std::string& device) {
-  const at::NoGradGuard no_gradients;
-  const at::TensorOptions floats = at::TensorOptions(at::kFloat).device(device_of(device));
-  const DeviceClock clock(floats.device());
-  const std::int64_t length = std::max<std::int64_t>(16, footprint / 12 / 16 * 16);
-  at::Tensor a = at::empty({length}, floats);
-  const at::Tensor b = at::full({length}, 1.0, floats), c = at::full({length}, 2.0, floats);
-  // Short arrays many times, or the clock and the call dominate.
-  const std::int64_t repeats = std::max<std::int64_t>(1, (4 << 20) / (12 * length));
-  double seconds = fastest(clock, [&] {
-    for (std::int64_t i = 0; i < repeats; ++i) at::add_out(a, b, c, 0.5);
+  return measured("triad bandwidth", device, [&] {
+    const at::TensorOptions floats = at::TensorOptions(at::kFloat).device(device_of(device));
+    const DeviceClock clock(floats.device());
+    const std::int64_t length = std::max<std::int64_t>(16, footprint / 12 / 16 * 16);
+    at::Tensor a = at::empty({length}, floats);
+    const at::Tensor b = at::full({length}, 1.0, floats), c = at::full({length}, 2.0, floats);
+    // Short arrays many times, or the clock and the call dominate.
+    const std::int64_t repeats = std::max<std::int64_t>(1, (4 << 20) / (12 * length));
+    double seconds = fastest(clock, [&] {
+      for (std::int64_t i = 0; i < repeats; ++i) at::add_out(a, b, c, 0.5);
+    });
+    if (floats.device().is_cpu() && can_stream()) {
+      constexpr std::int64_t lines_of_thread = 4096;
+      const float *from = b.const_data_ptr<float>(), *scaled = c.const_data_ptr<float>();
+      float* const to = a.mutable_data_ptr<float>();
+      seconds = std::min(seconds, fastest(clock, [&] {
+                           for (std::int64_t i = 0; i < repeats; ++i)
+                             at::parallel_for(0, length / 16, lines_of_thread,
+                                              [&](const std::int64_t first, const std::int64_t last) {
+                                                streamed_triad(to, from, scaled, 16 * first, 16 * last);
+                                              });
+                         }));
+    }
+    return static_cast<double>(12 * length * repeats) / seconds;
   });
-  if (floats.device().is_cpu() && can_stream()) {
-    constexpr std::int64_t lines_of_thread = 4096;
-    const float *from = b.const_data_ptr<float>(), *scaled = c.const_data_ptr<float>();
-    float* const to = a.mutable_data_ptr<float>();
-    seconds = std::min(seconds, fastest(clock, [&] {
-                         for (std::int64_t i = 0; i < repeats; ++i)
-                           at::parallel_for(0, length / 16, lines_of_thread,
-                                            [&](const std::int64_t first, const std::int64_t last) {
-                                              streamed_triad(to, from, scaled, 16 * first, 16 * last);
-                                            });
-                       }));
-  }
-  return static_cast<double>(12 * length * repeats) / seconds;
 }
 
 double read_bandwidth(const std::int64_t bytes, const std::string& device) {
-  const at::NoGradGuard no_gradients;
-  const at::Device place = device_of(device);
-  const DeviceClock clock(place);
-  constexpr std::int64_t width = 1024;
-  const std::int64_t rows = std::max<std::int64_t>(1, bytes / width / 4);
-  // 1/3 needs float32, so multiply_row() makes no smaller copy.
-  const at::Tensor floats = at::full({rows, width}, 1.0 / 3, at::TensorOptions(place).dtype(at::kFloat));
-  double seconds = fastest(clock, [&] { at::sum(floats); });
-  if (place.is_cpu()) {
-    const std::vector<float> x(width, 1);
-    std::vector<float> out(static_cast<std::size_t>(2 * rows));
-    for (const at::Tensor& weights : {floats, floats.view(at::kBFloat16).view({2 * rows, width})}) {
-      const Linear linear({{weights, {}}});
-      seconds = std::min(seconds, fastest(clock, [&] { linear.multiply_row(x.data(), out.data()); }));
+  return measured("read bandwidth", device, [&] {
+    const at::Device place = device_of(device);
+    const DeviceClock clock(place);
+    constexpr std::int64_t width = 1024;
+    const std::int64_t rows = std::max<std::int64_t>(1, bytes / width / 4);
+    // 1/3 needs float32, so multiply_row() makes no smaller copy.
+    const at::Tensor floats = at::full({rows, width}, 1.0 / 3, at::TensorOptions(place).dtype(at::kFloat));
+    double seconds = fastest(clock, [&] { at::sum(floats); });
+    if (place.is_cpu()) {
+      const std::vector<float> x(width, 1);
+      std::vector<float> out(static_cast<std::size_t>(2 * rows));
+      for (const at::Tensor& weights : {floats, floats.view(at::kBFloat16).view({2 * rows, width})}) {
+        const Linear linear({{weights, {}}});
+        seconds = std::min(seconds, fastest(clock, [&] { linear.multiply_row(x.data(), out.data()); }));
+      }
     }
-  }
-  return static_cast<double>(floats.nbytes()) / seconds;
+    return static_cast<double>(floats.nbytes()) / seconds;
+  });
 }
 
 double matrix_rate(const std::string& dtype, const std::string& device) {
-  const at::NoGradGuard no_gradients;
-  const at::Device place = device_of(device);
-  const DeviceClock clock(place);
-  const std::int64_t side = place.is_cpu() ? 1024 : 8192;
-  const at::ScalarType type = dtype_on(place, dtype);
-  const at::Tensor x = at::randn({side, side}, place).to(type), w = at::randn({side, side}, place).to(type);
-  double seconds = fastest(clock, [&] { at::matmul(x, w); });
-  if (place.is_cpu()) {
-    const Linear packed({{w, {}}});
-    seconds = std::min(seconds, fastest(clock, [&] { packed(x); }));
-  }
-  return 2.0 * static_cast<double>(side * side * side) / seconds;
+  return measured("rate of matrix products", device, [&] {
+    const at::Device place = device_of(device);
+    const DeviceClock clock(place);
+    const std::int64_t side = place.is_cpu() ? 1024 : 8192;
+    const at::ScalarType type = dtype_on(place, dtype);
+    const at::Tensor x = at::randn({side, side}, place).to(type), w = at::randn({side, side}, place).to(type);
+    double seconds = fastest(clock, [&] { at::matmul(x, w); });
+    if (place.is_cpu()) {
+      const Linear packed({{w, {}}});
+      seconds = std::min(seconds, fastest(clock, [&] { packed(x); }));
+    }
+    return 2.0 * static_cast<double>(side * side * side) / seconds;
+  });
 }
 
 MachineLimits machine_limits(const std::string& dtype, const std::string& device) {

@@ -3,18 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <new>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
-#include "engine/base/device_error.h"
+#include "engine/attention/interface/remedies.h"
 #include "engine/base/error.h"
-#include "engine/base/text.h"
 #include "engine/run/inputs.h"
 #include "engine/run/next_token.h"
 #include "engine/run/pass.h"
@@ -141,17 +138,11 @@ PerplexityOutcome measure_perplexity(const PerplexityRequest& request,
                                      const std::function<void(std::int64_t, std::int64_t)>& progress,
                                      const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
   const ThreadCount threads(request.execution.threads);
-  try {
-    return measure(request, progress, stop, *models);
-  } catch (const c10::OutOfMemoryError&) {
-    throw Error("evaluate", "out of memory on " + placement_of(request.execution).device_name(),
-                "use a smaller --window or --batch");
-  } catch (const c10::Error& error) {
-    const std::string message = first_line(error.what_without_backtrace());
-    throw Error("evaluate", message, remedy_for(message, "try a smaller --window or --batch"));
-  } catch (const std::bad_alloc&) {
-    throw Error("evaluate", "out of memory", "use a smaller --window or --batch");
-  }
+  return with_remedies({.subject = "evaluate",
+                        .memory = "use a smaller --window or --batch",
+                        .other = "try a smaller --window or --batch",
+                        .device = request.execution.device},
+                       [&] { return measure(request, progress, stop, *models); });
 }
 
 } // namespace hydrascope

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <new>
 #include <optional>
 #include <utility>
 
@@ -10,14 +9,14 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/randn.h>
 #include <c10/core/Allocator.h>
-#include <c10/util/Exception.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <fmt/format.h>
 
 #include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
+#include "engine/attention/interface/remedies.h"
+#include "engine/base/device_error.h"
 #include "engine/base/error.h"
-#include "engine/base/text.h"
 #include "engine/models/model_info.h"
 #include "engine/run/device_clock.h"
 #include "engine/run/run.h"
@@ -182,11 +181,11 @@ ScalingPoint ScalingMeasurer::measure(std::int64_t tokens, const std::stop_token
     }
     const AttentionInput input = random_input(setting, state.device, tokens);
     state.repeat(input, point, stop, quiet);
-  } catch (const c10::Error& error) {
-    point.skipped = first_line(error.what_without_backtrace());
-    return point;
-  } catch (const std::bad_alloc&) {
-    point.skipped = "out of memory";
+  } catch (...) {
+    const Failure failure = caught_failure(setting.device);
+    // The next point would fail alike.
+    if (failure.kind == Failure::Kind::broken_device) throw BrokenDevice(point.kernel.text(), failure.reason);
+    point.skipped = failure.reason;
     return point;
   }
   state.seconds = point.time.median;

@@ -65,7 +65,7 @@ public:
   // `quiet`, which may be empty, is called before and after each run: it waits until nothing else computes,
   // and returns a count of disturbances; a run during which the count changed is repeated. Sets LibTorch's
   // threads of the calling thread during the call. Throws Cancelled if `stop` is requested (polled between
-  // runs).
+  // runs), BrokenDevice where nothing more can be measured on the device.
   ScalingPoint measure(std::int64_t tokens, const std::stop_token& stop = {},
                        const std::function<std::uint64_t()>& quiet = {});
 

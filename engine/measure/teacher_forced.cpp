@@ -4,17 +4,14 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <new>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
-#include "engine/base/device_error.h"
+#include "engine/attention/interface/remedies.h"
 #include "engine/base/error.h"
-#include "engine/base/text.h"
 #include "engine/measure/teacher_forced_runs.h"
 #include "engine/run/placement.h"
 #include "engine/run/quantities/head_reader.h"
@@ -416,14 +413,11 @@ TeacherForcedOutcome measure_teacher_forced_in(const Placement& placement,
                                                const MeasureProgress& progress, const std::stop_token& stop,
                                                const std::shared_ptr<ModelStore>& models) {
   const ThreadCount threads(request.execution.threads);
-  try {
-    return measure(placement, request, progress, stop, *models);
-  } catch (const c10::Error& error) {
-    const std::string message = first_line(error.what_without_backtrace());
-    throw Error("kl", message, remedy_for(message, "try shorter texts or fewer kernels"));
-  } catch (const std::bad_alloc&) {
-    throw Error("kl", "out of memory", "use smaller --lengths or fewer kernels");
-  }
+  return with_remedies({.subject = "kl",
+                        .memory = "use smaller --lengths or fewer kernels",
+                        .other = "try shorter texts or fewer kernels",
+                        .device = placement.device_name()},
+                       [&] { return measure(placement, request, progress, stop, *models); });
 }
 
 } // namespace hydrascope

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <new>
 #include <optional>
 #include <set>
 #include <utility>
@@ -10,12 +9,11 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "engine/attention/interface/kernel.h"
-#include "engine/base/device_error.h"
+#include "engine/attention/interface/remedies.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/measure/flops.h"
@@ -251,16 +249,11 @@ std::vector<ThroughputRow> measure_throughput_in(
     const Placement& placement, const ThroughputRequest& request,
     const std::function<void(std::int64_t, std::int64_t)>& progress, const std::stop_token& stop,
     const std::shared_ptr<ModelStore>& models) {
-  try {
-    return measure(placement, request, progress, stop, *models);
-  } catch (const c10::OutOfMemoryError&) {
-    throw Error("bench model", "out of memory on " + placement.device_name(), "use a smaller --batch");
-  } catch (const c10::Error& error) {
-    const std::string message = first_line(error.what_without_backtrace());
-    throw Error("bench model", message, remedy_for(message, "report this with the command"));
-  } catch (const std::bad_alloc&) {
-    throw Error("bench model", "out of memory", "use a smaller --batch");
-  }
+  return with_remedies({.subject = "bench model",
+                        .memory = "use a smaller --batch",
+                        .other = "report this with the command",
+                        .device = placement.device_name()},
+                       [&] { return measure(placement, request, progress, stop, *models); });
 }
 
 } // namespace hydrascope

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <new>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -16,13 +15,11 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
-#include "engine/base/device_error.h"
+#include "engine/attention/interface/remedies.h"
 #include "engine/base/error.h"
 #include "engine/base/lockstep.h"
-#include "engine/base/text.h"
 #include "engine/run/decoding_run.h"
 #include "engine/run/pass.h"
 #include "engine/run/placement.h"
@@ -141,12 +138,23 @@ Schedule seeded_schedule(const GenerateRequest& request, const int layers) {
   return schedule;
 }
 
+template <typename Work>
+auto with_remedies_of(const GenerateRequest& request, const Work& work) {
+  return with_remedies({.subject = "generate",
+                        .memory = "use a linear kernel, whose state does not grow, or --dtype bfloat16",
+                        .other = "try a shorter text or another kernel",
+                        .device = request.execution.device},
+                       work);
+}
+
 AppliedModel applied_for(const GenerateRequest& request, ModelStore& models) {
   check_sampling(request.sampling);
   const Placement placement = placement_of(request.execution);
-  const auto base = models.base(request.model_folder);
-  const Schedule schedule = seeded_schedule(request, base->info().layers);
-  return models.apply(request.model_folder, base, request.adapters, schedule, placement);
+  return with_remedies_of(request, [&] {
+    const auto base = models.base(request.model_folder);
+    const Schedule schedule = seeded_schedule(request, base->info().layers);
+    return models.apply(request.model_folder, base, request.adapters, schedule, placement);
+  });
 }
 
 } // namespace
@@ -226,29 +234,17 @@ struct Generation::State {
 Generation::Generation(const GenerateRequest& request, ModelStore& models, const std::stop_token& stop)
     : Generation(request, applied_for(request, models), stop) {}
 Generation::Generation(const GenerateRequest& request, const AppliedModel& model, const std::stop_token& stop)
-    : state_(std::make_unique<State>(request, model, stop)) {}
+    : state_(with_remedies_of(request, [&] { return std::make_unique<State>(request, model, stop); })) {}
 Generation::~Generation() = default;
 Generation::Generation(Generation&&) noexcept = default;
 Generation& Generation::operator=(Generation&&) noexcept = default;
 
-bool Generation::advance(const std::stop_token& stop) { return state_->advance(stop); }
+bool Generation::advance(const std::stop_token& stop) {
+  return with_remedies_of(state_->request, [&] { return state_->advance(stop); });
+}
 const GenerateOutcome& Generation::outcome() const { return state_->outcome; }
 
 namespace {
-
-// Calls `work`, and throws LibTorch's errors with a remedy.
-template <typename Work>
-auto with_remedies(const Work& work) {
-  try {
-    return work();
-  } catch (const c10::Error& error) {
-    const std::string message = first_line(error.what_without_backtrace());
-    throw Error("generate", message, remedy_for(message, "try a shorter text or another kernel"));
-  } catch (const std::bad_alloc&) {
-    throw Error("generate", "out of memory",
-                "use a linear kernel, whose state does not grow, or --dtype bfloat16");
-  }
-}
 
 GenerateOutcome written_by(Generation generation, const TokenWritten& written, const std::stop_token& stop) {
   std::size_t told = 0;
@@ -265,19 +261,19 @@ GenerateOutcome written_by(Generation generation, const TokenWritten& written, c
 } // namespace
 
 AppliedModel decoder_of(const GenerateRequest& request, ModelStore& models) {
-  return with_remedies([&] { return applied_for(request, models); });
+  return applied_for(request, models);
 }
 
 GenerateOutcome generate(const GenerateRequest& request, const TokenWritten& written,
                          const std::stop_token& stop, const std::shared_ptr<ModelStore>& models) {
   const ThreadCount threads(request.execution.threads);
-  return with_remedies([&] { return written_by(Generation(request, *models, stop), written, stop); });
+  return written_by(Generation(request, *models, stop), written, stop);
 }
 
 GenerateOutcome generate_by(const AppliedModel& model, const GenerateRequest& request,
                             const TokenWritten& written, const std::stop_token& stop) {
   const ThreadCount threads(request.execution.threads);
-  return with_remedies([&] { return written_by(Generation(request, model, stop), written, stop); });
+  return written_by(Generation(request, model, stop), written, stop);
 }
 
 } // namespace hydrascope

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <map>
-#include <new>
-#include <stdexcept>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -14,10 +11,8 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
-#include "engine/base/device_error.h"
-#include "engine/base/error.h"
+#include "engine/attention/interface/remedies.h"
 #include "engine/base/process.h"
-#include "engine/base/text.h"
 #include "engine/models/transformer/checkpoint.h"
 #include "engine/run/device_clock.h"
 #include "engine/run/run_plan.h"
@@ -301,7 +296,7 @@ std::shared_ptr<const RunResult> Runner::run(const RunRequest& request, std::sto
 std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, const RunRequest& request,
                                                 std::stop_token stop, const RunProgress& progress) {
   const ThreadCount threads(request.execution.threads);
-  try {
+  const auto run_or_retry = [&] {
     try {
       return attempt(placement, request, stop, progress);
     } catch (const c10::OutOfMemoryError&) { // of an accelerator: the CPU's allocator throws others
@@ -311,21 +306,14 @@ std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, cons
       release_cached_memory(placement.device);
       return attempt(placement, request, std::move(stop), progress);
     }
-  } catch (const c10::OutOfMemoryError&) {
-    throw Error("run", "out of memory on " + placement.device_name(),
-                "use a smaller --image-size, a linear kernel, --dtype bfloat16 or --device cpu");
-  } catch (const c10::Error& error) {
-    const std::string message = first_line(error.what_without_backtrace());
-    throw Error("run", message, remedy_for(message, "try a smaller input or another kernel"));
-  } catch (const std::bad_alloc&) {
-    throw Error("run", "out of memory", "use a smaller --image-size or ask for fewer tensors");
-  } catch (const std::runtime_error&) { // an Error, Cancelled
-    throw;
-  } catch (const std::logic_error&) { // of the program
-    throw;
-  } catch (const std::exception& error) { // oneDNN's, which says no more when memory runs out
-    throw Error("run", error.what(), "use a smaller --image-size or ask for fewer tensors");
-  }
+  };
+  return with_remedies(
+      {.subject = "run",
+       .memory = "use a smaller --image-size or ask for fewer tensors",
+       .device_memory = "use a smaller --image-size, a linear kernel, --dtype bfloat16 or --device cpu",
+       .other = "try a smaller input or another kernel",
+       .device = placement.device_name()},
+      run_or_retry);
 }
 
 void Runner::release() {

@@ -12,18 +12,16 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/tensor.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "engine/attention/interface/device.h"
 #include "engine/attention/interface/kernel.h"
+#include "engine/attention/interface/remedies.h"
 #include "engine/attention/interface/tokens.h"
-#include "engine/base/device_error.h"
 #include "engine/base/error.h"
 #include "engine/base/files.h"
 #include "engine/base/safetensors.h"
-#include "engine/base/text.h"
 
 namespace hydrascope {
 namespace {
@@ -212,20 +210,21 @@ Results attend(const AttendRequest& request, const SafetensorsFile& file) {
 } // namespace
 
 AttendReport attend_file(const AttendRequest& request) {
-  try {
-    const SafetensorsFile file = SafetensorsFile::open(request.input);
-    const Results results = attend(request, file);
-    file.mapping()->require();
-    std::map<std::string, TensorView> views;
-    for (const auto& [name, tensor] : results.tensors) views.emplace(name, view_of(tensor));
-    write_safetensors(request.output, views, {{"kernel", request.kernel.text()}});
-    return results.report;
-  } catch (const c10::Error& error) {
-    // Shapes are checked above; what remains is out of memory and LibTorch's own limits.
-    const std::string message = first_line(error.what_without_backtrace());
-    throw Error(request.input.string(), fmt::format("{} failed: {}", request.kernel.text(), message),
-                remedy_for(message, "choose a smaller input"));
-  }
+  // Shapes are checked above; what remains is out of memory and LibTorch's own limits.
+  return with_remedies(
+      {.subject = fmt::format("{}: {} failed", request.input.string(), request.kernel.text()),
+       .memory = "choose a smaller input",
+       .other = "choose a smaller input",
+       .device = request.device},
+      [&] {
+        const SafetensorsFile file = SafetensorsFile::open(request.input);
+        const Results results = attend(request, file);
+        file.mapping()->require();
+        std::map<std::string, TensorView> views;
+        for (const auto& [name, tensor] : results.tensors) views.emplace(name, view_of(tensor));
+        write_safetensors(request.output, views, {{"kernel", request.kernel.text()}});
+        return results.report;
+      });
 }
 
 } // namespace hydrascope

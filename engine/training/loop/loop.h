@@ -8,12 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <c10/util/Exception.h>
-
-#include "engine/attention/interface/device.h"
-#include "engine/base/device_error.h"
-#include "engine/base/error.h"
-#include "engine/base/text.h"
+#include "engine/attention/interface/remedies.h"
 #include "engine/training/loop/optimizer.h"
 #include "engine/training/loop/training.h"
 #include "engine/training/loop/training_files.h"
@@ -86,19 +81,15 @@ TrainingOutcome run_training(TrainingTask& task, const TrainingSettings& setting
                              const std::vector<std::string>& notes, const TrainingObserver& observer,
                              const std::stop_token& stop);
 
-// Calls `work`, and throws LibTorch's errors as errors of the command; with a remedy where the memory of
-// `device`, as on the command line, does not suffice.
+// with_remedies() for a command that trains or tests on `device`, as on the command line.
 template <typename Work>
 auto with_errors_of(const char* command, const std::string& device, const Work& work) {
-  try {
-    return work();
-  } catch (const c10::OutOfMemoryError&) {
-    throw Error(command, "out of memory on " + device_of(device).str(),
-                "use a smaller --batch, or --device cpu");
-  } catch (const c10::Error& error) {
-    const std::string message = first_line(error.what_without_backtrace());
-    throw Error(command, message, remedy_for(message, "report this with the command"));
-  }
+  return with_remedies({.subject = command,
+                        .memory = "use a smaller --batch",
+                        .device_memory = "use a smaller --batch, or --device cpu",
+                        .other = "report this with the command",
+                        .device = device},
+                       work);
 }
 
 // Throws UsageError naming the option for settings out of range.

@@ -1,14 +1,19 @@
 // Measurements on an accelerator against the same on the CPU.
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/base/device_error.h"
 #include "engine/base/error.h"
 #include "engine/measure/generation_speed.h"
+#include "engine/measure/machine.h"
+#include "engine/measure/scaling.h"
 #include "engine/measure/teacher_forced.h"
 #include "engine/measure/throughput.h"
+#include "engine/run/generate.h"
 #include "engine/run/placement.h"
 #include "tests/engine/attention/broken_kernels.h"
 #include "tests/engine/training/toy.h"
@@ -18,7 +23,7 @@
 namespace hydrascope {
 namespace {
 
-using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not, ::testing::ThrowsMessage;
+using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not, ::testing::StartsWith, ::testing::ThrowsMessage;
 using testing::make_toy_model;
 using testing::toy_measuring;
 using testing::ToyFolder;
@@ -126,6 +131,63 @@ TEST(GenerationSpeedOnDevice, NamesTheDeviceWhoseMemoryDoesNotSuffice) {
   const test::DeviceMemoryLimit limit(0);
   EXPECT_THAT([&] { measure_generation_speed(request); },
               ThrowsMessage<Error>(AllOf(HasSubstr("out of memory on fake:0"), HasSubstr("contexts"))));
+}
+
+TEST(GenerationOnDevice, NamesTheDeviceWhoseMemoryDoesNotSuffice) {
+  if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's memory can be limited";
+  const ToyFolder folder;
+  GenerateRequest request;
+  request.model_folder = make_toy_model(folder, "written");
+  request.adapters.automatic = false;
+  request.text = "the cat";
+  request.tokens = 8;
+  request.stop_at_end = false;
+  request.execution.device = "fake";
+  const auto says_so = ThrowsMessage<Error>(
+      AllOf(StartsWith("generate: out of memory on fake:0"), HasSubstr("; use a linear")));
+  const auto models = make_model_store();
+  // As the window writes: token by token.
+  Generation begun(request, *models);
+  ASSERT_TRUE(begun.advance());
+  const test::DeviceMemoryLimit limit(0);
+  EXPECT_THAT([&] { generate(request); }, says_so);
+  EXPECT_THAT([&] { begun.advance(); }, says_so);
+}
+
+TEST(TeacherForcedOnDevice, NamesTheDeviceWhoseMemoryDoesNotSuffice) {
+  if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's memory can be limited";
+  const ToyFolder folder;
+  const TeacherForcedRequest request = toy_measuring(folder, "softmax,elu");
+  const test::DeviceMemoryLimit limit(0);
+  EXPECT_THAT([&] { measure_teacher_forced_in(on_device(), request); },
+              ThrowsMessage<Error>(AllOf(StartsWith("kl: out of memory on fake:0"), HasSubstr("--lengths"))));
+}
+
+TEST(ScalingOnDevice, EndsWhereTheDeviceDoesNoFurtherWork) {
+  if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's kernels can be broken";
+  const testing_inputs::BrokenKernels broken;
+  ScalingMeasurer measurer({"hydra-cosine", {}}, {.heads = 2, .head_width = 8, .device = "fake"});
+  EXPECT_THAT(
+      [&] { measurer.measure(16); },
+      ThrowsMessage<BrokenDevice>(AllOf(HasSubstr("hydra-cosine: CUDA error: an illegal memory access"),
+                                        HasSubstr("; restart the program"), Not(HasSubstr("\n")))));
+}
+
+TEST(ScalingOnDevice, LeavesOutWhatTheMemoryDoesNotHold) {
+  if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's memory can be limited";
+  ScalingMeasurer measurer({"hydra-cosine", {}}, {.heads = 2, .head_width = 8, .device = "fake"});
+  const test::DeviceMemoryLimit limit(0);
+  EXPECT_EQ(measurer.measure(16).skipped, "out of memory on fake:0");
+}
+
+TEST(LimitsOfADevice, ThatItsMemoryDoesNotHoldAreNamed) {
+  if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's memory can be limited";
+  const test::DeviceMemoryLimit limit(0);
+  const auto says_so = [](const char* name) {
+    return ThrowsMessage<Error>(StartsWith(std::string(name) + " of fake: out of memory on fake:0; end "));
+  };
+  EXPECT_THAT([] { triad_bandwidth(1 << 16, "fake"); }, says_so("triad bandwidth"));
+  EXPECT_THAT([] { read_bandwidth(1 << 16, "fake"); }, says_so("read bandwidth"));
 }
 
 } // namespace
