@@ -199,7 +199,7 @@ if(TARGET hydrascope)
     target_sources(command_tests PRIVATE "${_hub_server}")
     # The whole program once more, with an accelerator for tests linked in: --device fake.
     add_executable(hydrascope_on_fake_device "${CMAKE_SOURCE_DIR}/app/main.cpp" ${_fake_device}
-      "${CMAKE_SOURCE_DIR}/tests/support/fake_device_report.cpp")
+      "${CMAKE_SOURCE_DIR}/tests/support/fake_device_report.cpp" "${CMAKE_SOURCE_DIR}/tests/support/fake_device_broken.cpp")
     target_compile_definitions(hydrascope_on_fake_device PRIVATE AT_PER_OPERATOR_HEADERS)
     target_link_libraries(hydrascope_on_fake_device PRIVATE hydrascope_app imgui torchw::cpu hydrascope_warnings)
     add_dependencies(command_tests hydrascope hydrascope_on_fake_device)

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "app/jobs/requests.h"
+#include "engine/base/device_error.h"
 #include "engine/base/error.h"
 #include "engine/run/predicted_number.h"
 #include "engine/run/quantities/head_quantity.h"
@@ -97,6 +98,8 @@ PictureMeasures measure_picture(Runner& runner, FolderRuns& runs, const FolderPi
     runs.own.input = runs.softmax.input = load_input(picture);
     const auto run = runner.run(runs.own, stop);
     measures = measures_of(*run, runs.same ? *run : *runner.run(runs.softmax, stop));
+  } catch (const BrokenDevice&) { // no other picture would be run
+    throw;
   } catch (const Error& error) { // the others are still measured
     measures.problem = error.what();
   }

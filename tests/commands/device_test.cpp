@@ -412,6 +412,39 @@ TEST_F(DeviceTable, FeedsTheWindow) {
   EXPECT_GT(operators, 50);
 }
 
+// After such an error it refuses all work: the next rows and figures would fail alike.
+TEST_F(DeviceTable, EndsACommandWhereItDoesNoFurtherWork) {
+  for (const char* const file : {"gradient.png", "gray.png"}) {
+    fs::create_directories(folder_ / "pictures");
+    fs::copy_file(fs::path(golden("images/pictures")) / file, folder_ / "pictures" / file);
+  }
+  const std::string sizes = " --heads 2 --head-width 8 --seconds 0.01 -N 16,32 --json",
+                    vit = " --no-adapter --model " + golden("models/dinov2");
+  for (const std::string& arguments :
+       {"bench kernels --kernels hydra-cosine,elu" + sizes,
+        "bench scaling --kernels hydra-cosine,elu" + sizes,
+        std::string("bench heads --kernels hydra-cosine --width 16 -N 16 --seconds 0.01 --json"),
+        "figure scaling --kernels hydra-cosine,elu --lengths 16,32 --model " + golden("models/bert") +
+            " -o " + at("scaling.json"),
+        "figure focus --json --kernels hydra-cosine" + vit + " --images '" + at("pictures") + "/*.png' -o '" +
+            at("{stem}.svg") + "'",
+        "figure sheet --kernel hydra-cosine" + vit + " --images " + at("pictures") + " -o " +
+            at("sheet.json")}) {
+    const int status = std::system(fmt::format("FAKE_DEVICE_BROKEN=1 '{}' {} --device fake >{} 2>{}",
+                                               program_on_device(), arguments, at("output"), at("errors"))
+                                       .c_str());
+    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 1) << arguments;
+    EXPECT_EQ(bytes_of(at("output")), "") << arguments;
+    const std::string errors = bytes_of(at("errors"));
+    const std::string error = "CUDA error: an illegal memory access was encountered; restart the program";
+    const auto first = errors.find(error);
+    EXPECT_NE(first, std::string::npos) << arguments << "\n" << errors;
+    EXPECT_EQ(errors.find("illegal memory access", first + error.size()), std::string::npos)
+        << arguments << "\n"
+        << errors;
+  }
+}
+
 // Two processes with a device each: gradients cross from one to the other.
 TEST_F(DeviceTable, IsTrainedOnBySeveralProcesses) {
   setenv("XDG_CACHE_HOME", at("cache").c_str(), 1);

@@ -11,6 +11,7 @@
 #include "app/commands/output.h"
 #include "app/views/focus_view.h"
 #include "app/views/table_views.h"
+#include "engine/base/device_error.h"
 #include "engine/base/error.h"
 #include "engine/run/predicted_number.h"
 #include "engine/run/quantities/attention_row.h"
@@ -312,6 +313,8 @@ Figure draw_sheet(FigureTask& task) {
       layer = one_layer(options, read_model_info(request.model_folder).layers);
       request.quantities = {FocusKey{layer}};
       last = task.runner.run(request);
+    } catch (const BrokenDevice&) { // no other picture would be run
+      throw;
     } catch (const Error& error) { // the sheet continues without a picture that is broken or cannot be run
       if (!failure && image.image) failure = std::current_exception();
       const std::string name = picture.file.string(), reason = error.what();

@@ -16,6 +16,7 @@
 #include "app/commands/output.h"
 #include "app/views/provenance.h"
 #include "engine/base/capture.h"
+#include "engine/base/device_error.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/temporary.h"
@@ -241,6 +242,8 @@ BatchOutcome draw_many(const FigureOptions& options, const std::string& command)
         setups[item.options.kernels] = setup_of(ordered_json::parse(figure.provenance));
         ++outcome.written;
       }
+    } catch (const BrokenDevice&) { // no other input would be drawn
+      throw;
     } catch (const std::bad_alloc&) {
       outcome.failures.push_back({output.string(), "not enough memory; use a smaller input"});
     } catch (const UsageError& error) { // about this input, such as --query beyond a short text, or about all
