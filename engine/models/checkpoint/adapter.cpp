@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/attention/interface/remedies.h"
 #include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "engine/base/files.h"
@@ -304,8 +305,10 @@ std::shared_ptr<const Model> apply_adapter(const std::shared_ptr<const Model>& m
     throw;
   } catch (const Error& error) {
     throw BrokenFile(adapter.path.string(), error.what(), "train the adapter again, or fetch it again");
-  } catch (const c10::Error& error) {
-    throw BrokenFile(adapter.path.string(), error.what_without_backtrace(), "fetch it again");
+  } catch (const c10::Error&) {
+    const Failure failure = caught_failure(model->device().str());
+    if (failure.kind != Failure::Kind::other) throw; // no fault of the file
+    throw BrokenFile(adapter.path.string(), failure.reason, "fetch it again");
   }
 }
 

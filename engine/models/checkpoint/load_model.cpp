@@ -5,6 +5,7 @@
 
 #include <c10/util/Exception.h>
 
+#include "engine/attention/interface/remedies.h"
 #include "engine/base/capture.h"
 #include "engine/base/error.h"
 #include "engine/base/files.h"
@@ -121,8 +122,10 @@ std::shared_ptr<const Model> load_model(const std::filesystem::path& folder) {
     // Parameters that are converted are copies by now.
     for (const auto& mapping : checkpoint.mappings) mapping->require();
     return model;
-  } catch (const c10::Error& error) {
-    throw BrokenFile(folder.string(), error.what_without_backtrace(), "fetch the model's files again");
+  } catch (const c10::Error&) {
+    const Failure failure = caught_failure("cpu");
+    if (failure.kind != Failure::Kind::other) throw; // no fault of the files
+    throw BrokenFile(folder.string(), failure.reason, "fetch the model's files again");
   }
 }
 

@@ -11,10 +11,12 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/sum.h>
 #include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/attention/own/allocation_limit.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/models/transformer/checkpoint.h"
@@ -66,6 +68,12 @@ protected:
   ScratchFolder scratch_;
   fs::path folder_;
 };
+
+// GPT-2's products are turned, which takes memory.
+TEST(LoadingAModel, ThatMemoryDoesNotHoldBlamesNoFile) {
+  const AllocationLimit limit(1);
+  EXPECT_THROW(load_model(golden_folder() / "decoders/gpt2"), c10::OutOfMemoryError);
+}
 
 TEST_F(LoadingModels, AbsurdConfigurationsAreRefused) {
   for (const char* key : {"num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size",
