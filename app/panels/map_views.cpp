@@ -249,7 +249,7 @@ MatrixInput draw_matrix(const char* id, Graphics& graphics, const MatrixAxes& ax
 }
 
 void HeatMapView::set(HeatMapPanel panel) {
-  map_.set(panel.values, panel.scale, {.blank_missing = panel.blank_missing});
+  map_.set(panel.values, panel.scale, {.blank_missing = panel.missing != MissingCells::hatched});
   panel_ = std::move(panel);
 }
 
@@ -261,7 +261,8 @@ HeatMapView::Input HeatMapView::draw(const char* id, Graphics& graphics, ImVec2 
   return draw_matrix(id, graphics, axes, from, size, marks, opacity, zoom,
                      [&](ImDrawList* list, ImVec2 at, ImVec2 to) {
                        // The light theme's ground is also the colour of 0.
-                       if (panel_.blank_missing) list->AddRectFilled(at, to, theme::packed(theme::raised));
+                       if (panel_.missing == MissingCells::grey)
+                         list->AddRectFilled(at, to, theme::packed(theme::raised));
                        map_.draw(graphics, list, at, to, opacity);
                      });
 }

@@ -30,6 +30,7 @@ Ink theme_ink() {
   ink.grid = as_colour(theme::line);
   ink.accent = as_colour(theme::accent);
   ink.ground = as_colour(theme::surface);
+  ink.shade = as_colour(theme::raised);
   ink.contrast = 3; // of graphical objects: WCAG 2.1, 1.4.11
   constexpr double smallest_text = 11 / static_cast<double>(line_of_em);
   ink.least = smallest_text / static_cast<double>(figure_scale);

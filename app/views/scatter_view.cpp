@@ -149,7 +149,7 @@ Figure scatter_figure(const RunResult& run, const WeightsResult& weights, const 
   panel.y_label = "weight";
   panel.x_axis = Axis{view.low_score, view.high_score, false};
   panel.y_axis = Axis{view.low_weight, view.high_weight, view.logarithmic};
-  panel.blank_missing = true;
+  panel.missing = MissingCells::blank;
   for (std::int64_t column = 0; column < score_cells; ++column) {
     const double share = (static_cast<double>(column) + 0.5) / static_cast<double>(score_cells);
     panel.x_ticks.push_back(number_text(view.low_score + share * (view.high_score - view.low_score), 3));

@@ -266,7 +266,7 @@ HeatMapPanel weights_panel(const RunResult& run, const WeightsResult& weights, c
   panel.x_label = run.rows > 0 ? "key token" : "key";
   panel.y_label = run.rows > 0 ? "query token" : "query";
   const bool causal = is_causal(run.model);
-  panel.blank_missing = causal;
+  if (causal) panel.missing = MissingCells::grey;
   const std::vector<ShownToken> shown = shown_tokens(run, options.tokens);
   if (shown.size() != run.tokens.size()) {
     panel.values = shown_weights(panel.values, weights.rows, shown);

@@ -43,7 +43,8 @@ std::optional<double> weights_divergence(const WeightsResult& softmax, const Wei
                                          const HeadChoice& head);
 
 // How maps of causal attention are to be read: they end at the diagonal.
-inline constexpr const char* causal_note = "causal: a token attends to itself and to those before it";
+inline constexpr const char* causal_note =
+    "causal: a token attends to itself and to those before it, not to the grey ones";
 // Sets to NaN what causal attention has no weights for: the cells of `values` (rows, columns), which stand
 // for the given part of N × N weights, whose keys all come after their queries.
 struct WeightsPart {

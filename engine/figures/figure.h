@@ -40,19 +40,26 @@ struct Axis {
   bool logarithmic = false;
 };
 
+// How the cells of a map that have no number are drawn.
+enum class MissingCells {
+  hatched, // masked or undefined
+  grey,    // beyond the map's triangle: keys after the query. On a light ground 0 is white
+  blank    // there is nothing to count
+};
+
 // Cells of a matrix, or of a grid over a picture.
 struct HeatMapPanel {
   std::string title;
-  Array values; // (rows, columns); NaN = masked (hatched)
+  Array values; // (rows, columns); NaN = missing
   Scale scale;
   std::string x_label, y_label;
   std::vector<std::string> x_ticks, y_ticks;    // one per column/row where shown (tokens), or empty: numbers
   std::vector<int> marks;                       // rows to mark (the query token)
   std::string note;                             // small print below the map
   std::optional<Axis> x_axis = {}, y_axis = {}; // drawn instead of the ticks
-  bool blank_missing = false;                   // draws NaN white instead of hatched as masked
-  std::optional<int> decimals = {};             // of the numbers drawn in cells where they fit; nullopt: none
-  std::vector<Colour> row_colours = {};         // of a square before each row, or empty
+  MissingCells missing = MissingCells::hatched;
+  std::optional<int> decimals = {};     // of the numbers drawn in cells where they fit; nullopt: none
+  std::vector<Colour> row_colours = {}; // of a square before each row, or empty
 };
 
 // How a map covers a photograph.

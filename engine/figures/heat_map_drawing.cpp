@@ -227,12 +227,10 @@ void draw(Canvas& canvas, const HeatMapPanel& panel, const Ink& ink, const Place
     draw_lines(canvas, wrap_text(panel.note, ink.note(), body.width), {body.x, body.y}, ink.note());
     return;
   }
-  const bool masked =
-      !panel.blank_missing && std::any_of(panel.values.values.begin(), panel.values.values.end(),
-                                          [](float value) { return std::isnan(value); });
-  if (masked) {
-    draw_hatch(canvas, body, ink.rule);
-  }
+  const bool missing = std::any_of(panel.values.values.begin(), panel.values.values.end(),
+                                   [](float value) { return std::isnan(value); });
+  if (missing && panel.missing == MissingCells::hatched) draw_hatch(canvas, body, ink.rule);
+  if (missing && panel.missing == MissingCells::grey) canvas.fill(body, ink.shade);
   const ColourTable colours = colours_on(ink.ground, panel.scale.map, Backdrop::matrix);
   canvas.image(map_pixels(panel.values, panel.scale, {.colours = colours}), body, false);
   if (panel.decimals) draw_numbers(canvas, panel, colours, ink, body);

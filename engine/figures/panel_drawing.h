@@ -23,8 +23,9 @@ struct Ink {
   Colour grid{0.88f, 0.88f, 0.89f, 1};
   Colour accent{0.84f, 0.15f, 0.16f, 1};
   Colour ground{1, 1, 1, 1};
-  double contrast = 0; // minimum contrast of lines and bars to the ground
-  double least = 0;    // minimum text size in points
+  Colour shade{0.890f, 0.900f, 0.914f, 1}; // of cells that cannot have a number
+  double contrast = 0;                     // minimum contrast of lines and bars to the ground
+  double least = 0;                        // minimum text size in points
 
   TextStyle title() const { return {size * 1.25, true, Face::text, text}; }
   TextStyle panel_title() const { return {size, true, Face::text, text}; }

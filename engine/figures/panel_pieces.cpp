@@ -227,6 +227,7 @@ Ink page_ink(const FigureStyle& style) {
   ink.grid = {0.157f, 0.165f, 0.188f, 1};
   ink.accent = {0.310f, 0.620f, 0.930f, 1};
   ink.ground = {0.078f, 0.082f, 0.094f, 1};
+  ink.shade = {0.118f, 0.125f, 0.141f, 1};
   ink.contrast = 3;
   return ink;
 }

@@ -125,7 +125,7 @@ WeightsResult lower_triangle() {
 }
 
 void expect_blank_after_the_query(const HeatMapPanel& panel) {
-  EXPECT_TRUE(panel.blank_missing);
+  EXPECT_EQ(panel.missing, MissingCells::grey);
   for (std::size_t row = 0; row < 4; ++row)
     for (std::size_t key = 0; key < 4; ++key)
       EXPECT_EQ(std::isnan(panel.values.values[row * 4 + key]), key > row) << row << ' ' << key;
@@ -198,7 +198,7 @@ TEST(CausalWeights, OfACaptureAreBlankAfterTheQueryToo) {
   words.tokens.whole_words = true;
   EXPECT_TRUE(std::isnan(weights_panel(run, lower_triangle(), nullptr, words).values.values[5]));
   const HeatMapPanel padded = weights_panel(padded_run(), lower_triangle(), nullptr, {});
-  EXPECT_FALSE(padded.blank_missing);
+  EXPECT_EQ(padded.missing, MissingCells::hatched);
   EXPECT_FALSE(std::isnan(padded.values.values[1]));
 }
 

@@ -158,7 +158,7 @@ void causal_ones_end_at_the_query(ImGuiTestContext* context) {
     IM_CHECK(figure.has_value() && !figure->panels.empty());
     IM_CHECK(figure->subtitle.ends_with(causal_note));
     const auto& panel = std::get<HeatMapPanel>(figure->panels.front());
-    IM_CHECK(panel.blank_missing);
+    IM_CHECK(panel.missing == MissingCells::grey);
     const std::int64_t tokens = panel.values.extent(1);
     IM_CHECK_EQ(tokens, 8);
     for (std::int64_t row = 0; row < tokens; ++row)

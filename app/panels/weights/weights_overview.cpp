@@ -310,7 +310,7 @@ Figure WeightsOverview::figure(const Document& document) const {
       HeatMapPanel panel;
       panel.title = fmt::format("layer {}, head {}", layer, head);
       panel.values = thumbnail.values;
-      panel.blank_missing = causal_;
+      if (causal_) panel.missing = MissingCells::grey;
       panel.scale = thumbnail.scale;
       figure.panels.emplace_back(std::move(panel));
       figure.columns = std::max(figure.columns, static_cast<int>(head) + 1);

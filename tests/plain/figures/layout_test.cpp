@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -19,8 +22,9 @@ public:
   };
   std::vector<Text> texts;
   std::vector<Box> images;
+  std::vector<std::pair<Box, Colour>> fills;
 
-  void fill(const Box&, const Colour&, double) override {}
+  void fill(const Box& box, const Colour& colour, double) override { fills.emplace_back(box, colour); }
   void outline(const Box&, const Colour&, double, double) override {}
   void line(std::span<const Point>, const Colour&, double) override {}
   void polygon(std::span<const Point>, const Colour&) override {}
@@ -265,6 +269,41 @@ TEST(HeatMap, AxesWithoutNamesHaveTheNumbersOfCells) {
       }
       EXPECT_GE(across, 2);
       EXPECT_GE(down, 2);
+    }
+  }
+}
+
+// A weight of 0 has the colour of the ground, on a light one and in a difference.
+TEST(HeatMap, KeysAfterTheQueryHaveNotTheColourOfZero) {
+  for (const bool dark : {false, true}) {
+    for (const ColourMap map : {ColourMap::viridis, ColourMap::cividis, ColourMap::blue_white_red}) {
+      SCOPED_TRACE(testing::Message() << colour_map_name(map) << (dark ? ", dark" : ", light"));
+      HeatMapPanel panel = panel_of(2, "softmax");
+      panel.values.values[1] = std::numeric_limits<float>::quiet_NaN();
+      panel.scale.map = map;
+      panel.missing = MissingCells::grey;
+      Figure figure;
+      figure.panels = {panel};
+      FigureStyle style;
+      style.dark = dark;
+      const Layout layout = lay_out(figure, style);
+      const Box body = layout.panels.front().body;
+      Recorder canvas;
+      draw_figure(canvas, figure, layout);
+      const auto under = std::ranges::find_if(canvas.fills, [&](const auto& fill) {
+        return fill.first.x == body.x && fill.first.y == body.y && fill.first.width == body.width &&
+               fill.first.height == body.height;
+      });
+      ASSERT_NE(under, canvas.fills.end());
+      const auto apart = [&](const Colour& other) {
+        const Colour& grey = under->second;
+        return std::max({std::abs(grey.red - other.red), std::abs(grey.green - other.green),
+                         std::abs(grey.blue - other.blue)});
+      };
+      constexpr float visible = 0.03f;
+      EXPECT_GT(apart(layout.ink.ground), visible);
+      const ColourTable colours = colours_on(layout.ink.ground, map, Backdrop::matrix);
+      EXPECT_GT(apart(colour_at(colours, is_diverging(map) ? 0.5 : 0.0)), visible);
     }
   }
 }
