@@ -15,6 +15,7 @@
 #include "app/commands/output.h"
 #include "app/views/timing_view.h"
 #include "engine/attention/simd/processor.h"
+#include "engine/base/device_error.h"
 #include "engine/base/json_text.h"
 #include "engine/measure/kernel_support.h"
 #include "engine/measure/machine.h"
@@ -34,6 +35,19 @@ void add_head_options(CLI::App& command, ScalingSetting& setting) {
   command.add_option("--head-width", setting.head_width, "features d of a head")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+}
+
+// Calls `measure`, which adds to `points`, then `print`. Where the device does no further work, prints what
+// was measured before, and throws.
+template <typename Points, typename Measure, typename Print>
+void measure_and_print(const Points& points, const Measure& measure, const Print& print) {
+  try {
+    measure();
+  } catch (const BrokenDevice&) {
+    if (!points.empty()) print();
+    throw;
+  }
+  print();
 }
 
 // --device, --threads, --seconds (of each case) and --json.
@@ -213,7 +227,7 @@ void run(const KernelBenchOptions& options) {
   const ThreadCount threads(options.setting.threads);
   Limits limits(options.setting.device);
   ordered_json entries = ordered_json::array();
-  {
+  const auto measure = [&] {
     ProgressBar bar("bench kernels");
     std::int64_t done = 0, total = 0;
     for (const BenchCase& one : cases) total += static_cast<std::int64_t>(one.tokens.size());
@@ -226,14 +240,16 @@ void run(const KernelBenchOptions& options) {
         bar.show(++done, total);
       }
     }
-  }
-  if (options.json) {
-    std::cout << text_of_json(entries, 2) << '\n';
-    return;
-  }
-  fmt::print("{} heads of {}, batch 1; {}\n", options.setting.heads, options.setting.head_width,
-             machine_text(options.setting.device));
-  print_kernel_entries(entries);
+  };
+  measure_and_print(entries, measure, [&] {
+    if (options.json) {
+      std::cout << text_of_json(entries, 2) << '\n';
+      return;
+    }
+    fmt::print("{} heads of {}, batch 1; {}\n", options.setting.heads, options.setting.head_width,
+               machine_text(options.setting.device));
+    print_kernel_entries(entries);
+  });
 }
 
 // ---- scaling and heads ----
@@ -292,27 +308,7 @@ void print_json(const std::vector<CurvePoint>& points) {
   std::cout << text_of_json(entries, 2) << '\n';
 }
 
-void run_scaling(CurveOptions options) {
-  if (!options.capture.empty()) {
-    CommonOptions common;
-    common.capture = options.capture;
-    set_heads_of(read_model_info(model_folder(common, InputKind::text)), options.setting);
-  }
-  options.tokens = ordered_lengths(options.tokens.empty() ? scaling_lengths() : options.tokens);
-  const std::vector<KernelSpec> kernels = kernels_or_all(options.kernels);
-  const ThreadCount threads(options.setting.threads);
-  std::vector<CurvePoint> points;
-  {
-    ProgressBar bar("bench scaling");
-    const auto total = static_cast<std::int64_t>(kernels.size() * options.tokens.size());
-    for (const KernelSpec& kernel : kernels) {
-      ScalingMeasurer measurer(kernel, options.setting, limits_of(options.point_seconds));
-      for (const std::int64_t tokens : options.tokens) {
-        points.push_back({options.setting, measurer.measure(tokens)});
-        bar.show(static_cast<std::int64_t>(points.size()), total);
-      }
-    }
-  }
+void print_scaling(const CurveOptions& options, const std::vector<CurvePoint>& points) {
   if (options.json) return print_json(points);
   const auto kernel = [](const CurvePoint& one) { return one.point.kernel.label(); };
   const auto place = [](const CurvePoint& one) { return fmt::format("N = {}", one.point.tokens); };
@@ -324,12 +320,49 @@ void run_scaling(CurveOptions options) {
   print_skipped(points, place);
 }
 
+void run_scaling(CurveOptions options) {
+  if (!options.capture.empty()) {
+    CommonOptions common;
+    common.capture = options.capture;
+    set_heads_of(read_model_info(model_folder(common, InputKind::text)), options.setting);
+  }
+  options.tokens = ordered_lengths(options.tokens.empty() ? scaling_lengths() : options.tokens);
+  const std::vector<KernelSpec> kernels = kernels_or_all(options.kernels);
+  const ThreadCount threads(options.setting.threads);
+  std::vector<CurvePoint> points;
+  const auto measure = [&] {
+    ProgressBar bar("bench scaling");
+    const auto total = static_cast<std::int64_t>(kernels.size() * options.tokens.size());
+    for (const KernelSpec& kernel : kernels) {
+      ScalingMeasurer measurer(kernel, options.setting, limits_of(options.point_seconds));
+      for (const std::int64_t tokens : options.tokens) {
+        points.push_back({options.setting, measurer.measure(tokens)});
+        bar.show(static_cast<std::int64_t>(points.size()), total);
+      }
+    }
+  };
+  measure_and_print(points, measure, [&] { print_scaling(options, points); });
+}
+
+void print_heads(const CurveOptions& options, const std::vector<CurvePoint>& points,
+                 const std::size_t kernels) {
+  if (options.json) return print_json(points);
+  const auto place = [](const CurvePoint& one) { return fmt::format("H = {}", one.setting.heads); };
+  const auto kernel = [](const CurvePoint& one) { return one.point.kernel.label(); };
+  fmt::print("D = {}, N = {}, {}, batch 1; {}\nmilliseconds, median\n", options.width, options.tokens.front(),
+             options.setting.dtype, machine_text(options.setting.device));
+  print_points(points, kernels, "heads", place, kernel, milliseconds);
+  fmt::print("{}\n", megabytes_title);
+  print_points(points, kernels, "heads", place, kernel, megabytes);
+  print_skipped(points, place);
+}
+
 void run_heads(const CurveOptions& options) {
   const std::vector<std::int64_t> counts = divisors_of(options.width);
   const std::vector<KernelSpec> kernels = kernels_or_all(options.kernels);
   const ThreadCount threads(options.setting.threads);
   std::vector<CurvePoint> points;
-  {
+  const auto measure = [&] {
     ProgressBar bar("bench heads");
     const auto total = static_cast<std::int64_t>(kernels.size() * counts.size());
     for (const std::int64_t heads : counts)
@@ -341,16 +374,8 @@ void run_heads(const CurveOptions& options) {
         points.push_back({setting, measurer.measure(options.tokens.front())});
         bar.show(static_cast<std::int64_t>(points.size()), total);
       }
-  }
-  if (options.json) return print_json(points);
-  const auto place = [](const CurvePoint& one) { return fmt::format("H = {}", one.setting.heads); };
-  const auto kernel = [](const CurvePoint& one) { return one.point.kernel.label(); };
-  fmt::print("D = {}, N = {}, {}, batch 1; {}\nmilliseconds, median\n", options.width, options.tokens.front(),
-             options.setting.dtype, machine_text(options.setting.device));
-  print_points(points, kernels.size(), "heads", place, kernel, milliseconds);
-  fmt::print("{}\n", megabytes_title);
-  print_points(points, kernels.size(), "heads", place, kernel, megabytes);
-  print_skipped(points, place);
+  };
+  measure_and_print(points, measure, [&] { print_heads(options, points, kernels.size()); });
 }
 
 void add_curve_options(CLI::App& command, CurveOptions& options) {
