@@ -202,17 +202,20 @@ void query_combo(Editor& editor, const RunResult* run, float width) {
   const Document& document = editor.document();
   const Scene& scene = document.scene();
   const bool image = document.kind == InputKind::image;
-  const bool decoder = is_decoder(scene);
+  const bool decoder = is_decoder(scene), capture = is_capture(scene);
+  const bool has_class = capture ? image && scene.model->prefix_tokens > 0 : !decoder;
   const std::string name = run == nullptr ? "default" : query_name(*run);
   ImGui::SetNextItemWidth(width);
   const std::string preview = fitted(as_label("query: " + name), width - ImGui::GetFrameHeight() - 8);
   if (!ImGui::BeginCombo("##query", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
   if (ImGui::Selectable("default", scene.default_query)) select_default_query(editor);
   if (ImGui::IsItemHovered())
-    text_tooltip(decoder ? "Reset query: the last token, from which the next one is predicted"
-                         : "Reset query: the class token where the classifier reads it alone, else all "
-                           "tokens");
-  if (!decoder) {
+    text_tooltip(decoder      ? "Reset query: the last token, from which the next one is predicted"
+                 : !has_class ? "Reset query: all tokens; where there are many, the last one"
+                 : capture    ? "Reset query: the class token"
+                              : "Reset query: the class token where the classifier reads it alone, else all "
+                                "tokens");
+  if (has_class) {
     if (ImGui::Selectable(image ? "class token" : "class token [CLS]", chosen(scene, 0)))
       select_query(editor, 0);
     distillation_entry(editor);

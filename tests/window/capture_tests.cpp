@@ -2,6 +2,7 @@
 #include <cmath>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "app/actions/action_table.h"
@@ -144,6 +145,32 @@ void parts_are_chosen(ImGuiTestContext* context) {
   restore_panels(context);
 }
 
+// It knows which tokens were recorded, not which of them are special: GPT-2 has none of BERT's.
+void offers_no_token_that_it_lacks(ImGuiTestContext* context) {
+  start_over(context);
+  open_text(editor(), "The cat sat on the mat.");
+  settle(context);
+  IM_CHECK(context->ItemExists("//###input/[CLS], [SEP]")); // of a model
+  IM_CHECK(open_path(editor(), capture("gpt2")));
+  settle(context);
+  IM_CHECK(!context->ItemExists("//###input/[CLS], [SEP]"));
+  IM_CHECK(!context->ItemExists("//###input/whole words"));
+  context->WindowFocus("//###focus");
+  context->SetRef("//###focus");
+  const auto offers_class = [&](const char* name) {
+    context->ItemClick("##query");
+    IM_CHECK_RETV(context->ItemExists("//$FOCUSED/all tokens"), false);
+    const bool offered = context->ItemExists((std::string("//$FOCUSED/") + name).c_str());
+    context->PopupCloseAll();
+    return offered;
+  };
+  IM_CHECK(!offers_class("class token [CLS]"));
+  IM_CHECK(open_path(editor(), capture("vit")));
+  settle(context);
+  IM_CHECK(offers_class("class token"));
+  restore_panels(context);
+}
+
 // A query has no weight on the keys after it: matrices and thumbnails are blank there.
 void causal_ones_end_at_the_query(ImGuiTestContext* context) {
   start_over(context);
@@ -256,6 +283,8 @@ void register_capture_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "captures", "sequences_are_stepped_through")->TestFunc =
       sequences_are_stepped_through;
   IM_REGISTER_TEST(engine, "captures", "parts_are_chosen")->TestFunc = parts_are_chosen;
+  IM_REGISTER_TEST(engine, "captures", "offers_no_token_that_it_lacks")->TestFunc =
+      offers_no_token_that_it_lacks;
   IM_REGISTER_TEST(engine, "captures", "causal_ones_end_at_the_query")->TestFunc =
       causal_ones_end_at_the_query;
   IM_REGISTER_TEST(engine, "captures", "long_ones_by_rows_and_tiles")->TestFunc = long_ones_by_rows_and_tiles;

@@ -272,10 +272,10 @@ private:
     ImGui::TextUnformatted(sentence_text_.c_str());
     ImGui::PopTextWrapPos();
     ImGui::PopFont();
-    draw_display();
   }
 
-  // The options for the tokens of sentences.
+  // The options for the tokens of sentences. Of a capture they would change nothing: which of its tokens are
+  // special, or belong to one word, is not recorded.
   void draw_display() {
     TokenDisplay display = document().view.tokens;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
