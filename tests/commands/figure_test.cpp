@@ -2,11 +2,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/commands/program.h"
@@ -205,6 +207,14 @@ TEST_F(FigureCommand, TextFromRightToLeftIsForSvg) {
   std::ofstream(at("texts.txt")) << "a cat\na שלום\n";
   const std::string many = "figure tokens --texts " + at("texts.txt") + " --kernels softmax -o ";
   EXPECT_THAT(hydrascope(many + at("f-{line}.PNG")).errors, testing::HasSubstr("use .svg"));
+  // A pipe can be read once, and what is read is what is drawn.
+  ASSERT_EQ(mkfifo(at("pipe").c_str(), S_IRUSR | S_IWUSR), 0);
+  ASSERT_EQ(std::system(("cat '" + at("texts.txt") + "' > '" + at("pipe") + "' &").c_str()), 0);
+  const Outcome piped = hydrascope("figure tokens --texts /dev/stdin --kernels softmax -o " +
+                                   at("p-{line}.png") + " <" + at("pipe"));
+  EXPECT_EQ(piped.status, 0) << piped.errors;
+  EXPECT_THAT(piped.errors, testing::HasSubstr("use .svg"));
+  EXPECT_TRUE(fs::exists(folder_ / "p-0002.png"));
 }
 
 TEST_F(FigureCommand, KernelsWithoutTheHeadAreLeftOut) {

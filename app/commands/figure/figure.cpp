@@ -18,9 +18,6 @@
 #include "app/shell/session_export.h"
 #include "engine/base/error.h"
 #include "engine/base/json_text.h"
-#include "engine/base/paths.h"
-#include "engine/base/text.h"
-#include "engine/figures/text.h"
 
 namespace hydrascope::app {
 namespace {
@@ -31,17 +28,6 @@ void check_output(const FigureOptions& options) {
   if ((ending == ".tex" || ending == ".md") && options.kind != "table")
     throw UsageError("-o " + options.output, "only a table is written as " + ending,
                      "use figure table, or .svg, .pdf, .png, .csv, .json or .npy");
-}
-
-// Says so where letters are read from right to left, and the format has them the other way round.
-std::vector<std::string> notes_of_letters(const FigureOptions& options) {
-  const std::string ending = lower_case(std::filesystem::path(options.output).extension().string());
-  if (ending != ".png" && ending != ".pdf") return {};
-  std::string text = options.text + options.pair;
-  if (std::filesystem::is_regular_file(options.texts))
-    text += read_text_file(options.texts); // a pipe is read once
-  if (!has_right_to_left(text)) return {};
-  return {"letters that are read from right to left are in the wrong order in " + ending + ": use .svg"};
 }
 
 void draw_one(const FigureOptions& options, const std::string& command,

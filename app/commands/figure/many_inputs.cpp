@@ -221,6 +221,11 @@ bool is_pattern(const std::string& output) {
 BatchOutcome draw_many(const FigureOptions& options, const std::string& command) {
   const std::vector<Item> items = items_of(options, command);
   const FigureKind& kind = figure_kind(options.kind);
+  for (const Item& item : items) { // once for all
+    const std::vector<std::string> notes = notes_of_letters(item.options);
+    print_notes(notes);
+    if (!notes.empty()) break;
+  }
   BatchOutcome outcome;
   std::exception_ptr misuse; // the first one
   Runner runner;

@@ -10,9 +10,17 @@
 #include "engine/base/error.h"
 #include "engine/base/json_text.h"
 #include "engine/base/paths.h"
+#include "engine/base/text.h"
+#include "engine/figures/text.h"
 #include "engine/run/devices.h"
 
 namespace hydrascope::app {
+
+std::vector<std::string> notes_of_letters(const FigureOptions& options) {
+  const std::string ending = lower_case(std::filesystem::path(options.output).extension().string());
+  if ((ending != ".png" && ending != ".pdf") || !has_right_to_left(options.text + options.pair)) return {};
+  return {"letters that are read from right to left are in the wrong order in " + ending + ": use .svg"};
+}
 
 RunTask run_task(const FigureTask& task) {
   RunTask run;

@@ -25,6 +25,10 @@ struct FigureTask {
   std::vector<std::string> notes = {};
 };
 
+// Says so where letters of --text and --pair are read from right to left, and the format of the output has
+// them the other way round.
+std::vector<std::string> notes_of_letters(const FigureOptions& options);
+
 // The run of the task's input, without quantities yet.
 struct RunTask {
   RunRequest request;
