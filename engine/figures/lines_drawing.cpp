@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -12,49 +11,6 @@ namespace hydrascope {
 namespace {
 
 constexpr double line_gap = 3;
-
-struct Range {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-  void take(double value, bool logarithmic) {
-    if (std::isfinite(value) && (!logarithmic || value > 0)) {
-      low = std::min(low, value);
-      high = std::max(high, value);
-    }
-  }
-};
-
-// The range of an axis: the data's, widened where all values are equal.
-Range range_of(const LinesPanel& panel, bool vertical) {
-  const bool logarithmic = vertical ? panel.log_y : panel.log_x;
-  if (const auto& shown = vertical ? panel.y_axis : panel.x_axis) return {shown->low, shown->high};
-  Range range;
-  for (const auto& line : panel.lines) {
-    for (const double value : vertical ? line.y : line.x) {
-      range.take(value, logarithmic);
-    }
-    if (!vertical) continue;
-    for (const double value : line.upper) range.take(value, logarithmic);
-  }
-  if (range.low > range.high) {
-    return {logarithmic ? 1.0 : 0.0, logarithmic ? 10.0 : 1.0};
-  }
-  if (range.low == range.high) {
-    const double by = logarithmic ? range.low * 0.5 : std::max(std::abs(range.low) * 0.5, 0.5);
-    return {range.low - by, range.high + by};
-  }
-  const bool points = std::ranges::all_of(
-      panel.lines, [](const LinesPanel::Line& line) { return line.style == LinesPanel::Style::points; });
-  if (!vertical && points && !logarithmic) { // a mark on the frame would be cut in half
-    const double margin = 0.06 * (range.high - range.low);
-    return {range.low >= 0 && range.low < 0.3 * range.high ? 0 : range.low - margin, range.high + margin};
-  }
-  if (vertical && !logarithmic) {
-    const double margin = 0.04 * (range.high - range.low);
-    return {range.low >= 0 && range.low < 0.3 * range.high ? 0 : range.low - margin, range.high + margin};
-  }
-  return range;
-}
 
 constexpr double legend_mark = 16; // the room of a line's mark before its name
 
@@ -98,16 +54,8 @@ double legend_body(const LinesPanel& panel, const Ink& ink) {
   return static_cast<double>(named) * line_height(ink.tick()) - axis_room(panel, ink) + rounding;
 }
 
-Scale axis_scale(const Range& range, bool logarithmic) {
-  Scale scale;
-  scale.low = range.low;
-  scale.high = range.high;
-  scale.logarithmic = logarithmic;
-  return scale;
-}
-
 // Whole-number ticks where all x are whole numbers (layers, steps).
-std::vector<Tick> across_ticks(const LinesPanel& panel, const Ink& ink, const Range& across, double width) {
+std::vector<Tick> across_ticks(const LinesPanel& panel, const Ink& ink, const Scale& across, double width) {
   const bool counted = !panel.log_x && std::ranges::all_of(panel.lines, [](const LinesPanel::Line& line) {
     return std::ranges::all_of(line.x, [](double x) { return !std::isfinite(x) || x == std::floor(x); });
   });
@@ -119,8 +67,8 @@ std::vector<Tick> across_ticks(const LinesPanel& panel, const Ink& ink, const Ra
   return ticks_across(across.low, across.high, panel.log_x, 6, width, ink);
 }
 
-void draw_frame(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Box& body, const Range& across,
-                const Range& up) {
+void draw_frame(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Box& body, const Scale& across,
+                const Scale& up) {
   for (const auto& mark : across_ticks(panel, ink, across, body.width)) {
     const double x = body.x + mark.position * body.width;
     canvas.line(std::array<Point, 2>{{{x, body.y}, {x, body.bottom()}}}, ink.grid, 0.4);
@@ -142,31 +90,12 @@ void draw_frame(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const B
 }
 
 double widest_y_tick(const LinesPanel& panel, const Ink& ink, double height) {
-  const Range up = range_of(panel, true);
+  const Scale up = plot_axes(panel, {}).up;
   double widest = 0;
   for (const auto& mark : ticks_up(up.low, up.high, panel.log_y, 6, height, ink)) {
     widest = std::max(widest, text_width(mark.text, ink.tick()));
   }
   return widest;
-}
-
-// As scale_position(), but extrapolated beyond the ends.
-double position_of(const Scale& scale, double value) {
-  if (!(value < scale.low || value > scale.high) || (scale.logarithmic && !(value > 0)))
-    return scale_position(scale, value);
-  return scale.logarithmic ? std::log(value / scale.low) / std::log(scale.high / scale.low)
-                           : (value - scale.low) / (scale.high - scale.low);
-}
-
-double value_of(const Scale& scale, double position) {
-  return scale.logarithmic ? scale.low * std::pow(scale.high / scale.low, position)
-                           : scale.low + position * (scale.high - scale.low);
-}
-
-bool within(const Box& body, Point point) { // its edges belong to it
-  constexpr double rounding = 1e-6;
-  return point.x >= body.x - rounding && point.x <= body.right() + rounding && point.y >= body.y - rounding &&
-         point.y <= body.bottom() + rounding;
 }
 
 // The part of the segment from `from` to `to` that lies in the body (Liang & Barsky 1984).
@@ -200,14 +129,6 @@ std::vector<std::vector<Point>> cut(const std::vector<Point>& points, const Box&
     pieces.back().push_back(piece->back());
   }
   return pieces;
-}
-
-// Whether both numbers lie on their axes: on a logarithmic one 0 and what is negative do not.
-bool has_place(const PlotAxes& axes, double x, double y) {
-  const auto on = [](const Scale& scale, double value) {
-    return std::isfinite(value) && (!scale.logarithmic || value > 0);
-  };
-  return on(axes.across, x) && on(axes.up, y);
 }
 
 double ring_radius(const Ink& ink) { return 0.26 * ink.size; }
@@ -293,77 +214,6 @@ void draw_line(Canvas& canvas, const LinesPanel::Line& line, const Ink& ink, con
   flush();
 }
 
-bool overlap(const Box& a, const Box& b) {
-  return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom();
-}
-
-struct PointLabel {
-  Point point;
-  const std::string* text = nullptr;
-  const LinesPanel::Line* line = nullptr;
-  Box box;
-  bool strays = false; // of points alone, away from its own point's height: may stand beside another's
-};
-
-std::vector<PointLabel> point_labels(const LinesPanel& panel, const Ink& ink, const PlotAxes& axes) {
-  std::vector<PointLabel> labels;
-  for (const auto& line : panel.lines) {
-    for (std::size_t index = 0; index < std::min({line.labels.size(), line.x.size(), line.y.size()});
-         ++index) {
-      if (!has_place(axes, line.x[index], line.y[index]) || line.labels[index].empty()) continue;
-      const Point point = axes.at(line.x[index], line.y[index]);
-      if (within(axes.body, point)) labels.push_back({point, &line.labels[index], &line, {}, false});
-    }
-  }
-  std::ranges::stable_sort(labels, {}, [](const PointLabel& label) { return label.point.y; });
-  std::vector<Box> taken; // starts with the marks, so that no label covers a point
-  for (const PointLabel& label : labels) {
-    const double half = 0.3 * ink.size;
-    taken.push_back({label.point.x - half, label.point.y - half, 2 * half, 2 * half});
-  }
-  const double height = line_height(ink.tick()), distance = 0.6 * ink.size;
-  for (PointLabel& label : labels) {
-    const double width = text_width(*label.text, ink.tick());
-    const bool left = label.point.x + distance + width > axes.body.right();
-    const double own_y = label.point.y - height / 2;
-    Box box{left ? label.point.x - distance - width : label.point.x + distance, own_y, width, height};
-    const auto move = [&](const bool down) {
-      box.y = own_y;
-      for (int tries = 0; tries < 40; ++tries) {
-        const auto hit = std::ranges::find_if(taken, [&](const Box& other) { return overlap(box, other); });
-        if (hit == taken.end()) break;
-        box.y = down ? hit->bottom() + 0.01 : hit->y - height - 0.01;
-      }
-    };
-    move(true);
-    if (box.bottom() > axes.body.bottom() && box.y > label.point.y) move(false);
-    taken.push_back(box);
-    label.box = box;
-    label.strays = label.line->style == LinesPanel::Style::points && box.y != own_y;
-  }
-  return labels;
-}
-
-// Labels right of the points or, near the right edge, left of them; moved down where they would overlap, or
-// up where that leads out of the plot. Where some stray, all have their points' colours, and lines lead from
-// those back to their points.
-void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const PlotAxes& axes) {
-  constexpr double readable = 4.5; // contrast of small text (WCAG 2.1, 1.4.3)
-  const std::vector<PointLabel> labels = point_labels(panel, ink, axes);
-  const bool some_stray = std::ranges::any_of(labels, &PointLabel::strays);
-  for (const PointLabel& label : labels) {
-    const double middle = label.box.y + label.box.height / 2;
-    TextStyle style = ink.tick();
-    if (some_stray) style.colour = with_contrast(label.line->colour, ink.ground, readable);
-    if (label.strays) {
-      const bool left = label.box.x < label.point.x;
-      const Point end{left ? label.box.right() + 1 : label.box.x - 1, middle};
-      canvas.line(std::array<Point, 2>{{label.point, end}}, style.colour, 0.4);
-    }
-    canvas.text(*label.text, {label.box.x, middle + 0.36 * style.size}, style);
-  }
-}
-
 void draw_legend(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placement& placement,
                  const Box& body) {
   // If there is no room for all lines: the first ones and the last, which often is of another kind.
@@ -414,9 +264,8 @@ double body_height(const LinesPanel& panel, const Ink& ink, double width) {
 
 void draw(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placement& placement,
           const Box& body) {
-  const Range across = range_of(panel, false), up = range_of(panel, true);
-  draw_frame(canvas, panel, ink, body, across, up);
   const PlotAxes axes = plot_axes(panel, body);
+  draw_frame(canvas, panel, ink, body, axes.across, axes.up);
   for (const auto& line : panel.lines) draw_line(canvas, line, ink, axes);
   draw_point_labels(canvas, panel, ink, axes);
   draw_legend(canvas, panel, ink, placement, body);
@@ -424,20 +273,6 @@ void draw(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const Placeme
     const double x = body.x - line_gap - widest_y_tick(panel, ink, body.height) - 0.45 * ink.tick().size;
     draw_beside(canvas, panel.y_label, x, body, ink.tick());
   }
-}
-
-Point PlotAxes::at(double x, double y) const {
-  return {body.x + position_of(across, x) * body.width, body.bottom() - position_of(up, y) * body.height};
-}
-
-Point PlotAxes::value(Point point) const {
-  return {value_of(across, (point.x - body.x) / body.width),
-          value_of(up, (body.bottom() - point.y) / body.height)};
-}
-
-PlotAxes plot_axes(const LinesPanel& panel, const Box& body) {
-  return {body, axis_scale(range_of(panel, false), panel.log_x),
-          axis_scale(range_of(panel, true), panel.log_y)};
 }
 
 // The nearest point within about the height of a letter.

@@ -129,6 +129,14 @@ struct PlotAxes {
   Point value(Point point) const;
 };
 PlotAxes plot_axes(const LinesPanel& panel, const Box& body);
+// Whether both numbers lie on their axes: on a logarithmic one 0 and what is negative do not.
+bool has_place(const PlotAxes& axes, double x, double y);
+bool within(const Box& body, Point point); // its edges belong to it
+
+// Labels right of the points or, near the right edge, left of them; moved down where they would overlap, or
+// up where that leads out of the plot. Where some stray, all have their points' colours, and lines lead from
+// those back to their points.
+void draw_point_labels(Canvas& canvas, const LinesPanel& panel, const Ink& ink, const PlotAxes& axes);
 
 // ---- Shared pieces ----
 enum class Align { left, centre, right };
