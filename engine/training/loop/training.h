@@ -216,9 +216,9 @@ struct FinetuneRequest {
   double weight_decay = 0.05;
   double label_smoothing = 0.1;
   double mixup = 0.0; // α of the Beta distribution by which features of two pictures are mixed; 0: none
-  // Soft distillation (DeiT, Touvron et al. 2021, Eq. 2) from the model trained with softmax (with adapters
-  // of role tail alone): the loss is (1 − α) times the labels' and α times τ²·KL(teacher ‖ student) of
-  // softmax(logits / τ), in nats.
+  // Soft distillation (DeiT, Touvron et al. 2021, Eq. 2) from the model trained with softmax (in every layer,
+  // with adapters of role tail alone): the loss is (1 − α) times the labels' and α times
+  // τ²·KL(teacher ‖ student) of softmax(logits / τ), in nats.
   double distillation_alpha = 0; // 0: labels alone
   double distillation_tau = 3;
   // Weight of the distance between hidden states in the loss (TinyBERT, Jiao et al. 2020, Eq. 8): the mean

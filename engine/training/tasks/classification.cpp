@@ -46,7 +46,7 @@ public:
                      [this](const std::int64_t item) { return data_->length(Part::training, item); });
     leaves_ = make_leaves(prepared_, parts_, data_->plan(), request_.low_rank, settings_.execution.seed);
     model_ = runnable_with(leaves_, data_->plan());
-    if (distils()) teacher_ = make_teacher(models);
+    if (distils()) prepare_teacher(models, observer);
   }
 
   bool stopped() const override { return data_ == nullptr; } // while the features were computed
@@ -140,45 +140,77 @@ public:
 private:
   std::string distillation_text() const {
     if (!distils()) return "";
-    return fmt::format(", distillation alpha {}, tau {}, hidden {}", request_.distillation_alpha,
-                       request_.distillation_tau, request_.distillation_hidden);
+    return fmt::format(", distillation alpha {}, tau {}, hidden {}{}", request_.distillation_alpha,
+                       request_.distillation_tau, request_.distillation_hidden,
+                       teacher_data_ ? ", softmax below the trained layers" : "");
   }
 
   bool distils() const { return request_.distillation_alpha > 0 || request_.distillation_hidden > 0; }
 
-  // The model trained with softmax, without adapters that were trained through other kernels. The layers
-  // before the trained ones are the same.
-  RunnableModel make_teacher(ModelStore& models) const {
+  // The model trained with softmax, without adapters that were trained through other kernels. It has its own
+  // states below the first trained layer where they differ.
+  void prepare_teacher(ModelStore& models, const TrainingObserver& observer) {
     AdapterChoice with_softmax{.automatic = false, .files = {}};
     for (const AppliedAdapter& adapter : prepared_.adapters)
       if (adapter.info.role == "tail") with_softmax.files.push_back(adapter.info.path);
-    const PreparedModel softmax =
+    softmax_ =
         prepare_model(models, settings_.model_folder, with_softmax, ScheduleText{"sdpa"}, placement_, true);
-    if (data_->plan().new_head || !softmax.model->info().has_classifier)
+    const bool same_classes =
+        std::ranges::equal(softmax_.classes, prepared_.classes,
+                           [](const auto& a, const auto& b) { return a.id == b.id && a.label == b.label; });
+    if (data_->plan().new_head || !softmax_.model->info().has_classifier ||
+        (request_.distillation_alpha > 0 && !same_classes))
       throw UsageError("--distillation-alpha", "the model has no classifier for these classes to learn from",
                        "fine-tune it with softmax first, and build on that adapter");
-    if (request_.distillation_alpha > 0 && softmax.model->info().independent_labels)
+    if (request_.distillation_alpha > 0 && softmax_.model->info().independent_labels)
       throw UsageError("--distillation-alpha", "the model's labels are independent, not the classes of one",
                        "fine-tune it with softmax first, and build on that adapter");
     NamedTensors matrices;
-    for (const std::string& name : softmax.model->parameter_names())
-      if (layer_of_parameter(name) >= first_) matrices[name] = softmax.model->parameter(name);
-    return runnable(softmax, matrices_in(products_, matrices), data_->plan());
+    for (const std::string& name : softmax_.model->parameter_names())
+      if (layer_of_parameter(name) >= first_) matrices[name] = softmax_.model->parameter(name);
+    teacher_ = runnable(softmax_, matrices_in(products_, matrices), data_->plan());
+    if (!is_converted_below()) return;
+    softmax_.classes = prepared_.classes; // the same items
+    // What there is to note of the items has been reported.
+    const auto without_notes = [&](const TrainingProgress& progress) {
+      if (observer && progress.note.empty()) observer(progress);
+    };
+    teacher_data_ = make_labelled_data(softmax_, request_, first_, products_, without_notes, stop_);
+    if (!teacher_data_) data_.reset(); // stopped
+  }
+
+  // Whether what enters the first trained layer differs from what enters that layer of the teacher: layers
+  // below run through other kernels, or adapters that the teacher does not have changed these.
+  bool is_converted_below() const {
+    if (parts_.embeddings) return false; // both begin with the input
+    const auto& layers = prepared_.schedule.layers;
+    return std::any_of(layers.begin(), layers.begin() + first_,
+                       [](const KernelSpec& kernel) { return !kernel_info(kernel).exact_softmax; }) ||
+           std::ranges::any_of(prepared_.adapters, [&](const AppliedAdapter& adapter) {
+             const AdapterParts& parts = adapter.parts;
+             return adapter.info.role != "tail" &&
+                    (parts.embeddings || (!parts.layers.empty() && *parts.layers.begin() < first_));
+           });
   }
 
   // The loss of some items of a step's batch, summed over them; with `others`, of which there are as many,
   // mixed with these.
   at::Tensor loss_of(const Items& items, const Items& others, const std::uint64_t step) {
     const std::uint64_t seed = settings_.execution.seed, key = mix({seed, 3, step});
-    LabelledBatch batch = data_->batch(Part::training, items, key);
     const at::Tensor labels = labels_of(Part::training, items);
     at::Tensor other_labels;
     double share = 1;
     if (!others.empty()) {
       share = symmetric_beta(request_.mixup, mix({seed, 4, step}));
-      batch.hidden = batch.hidden * share + data_->batch(Part::training, others, key).hidden * (1 - share);
       other_labels = labels_of(Part::training, others);
     }
+    const auto batch_of = [&](const LabelledData& data) {
+      LabelledBatch batch = data.batch(Part::training, items, key);
+      if (!others.empty())
+        batch.hidden = batch.hidden * share + data.batch(Part::training, others, key).hidden * (1 - share);
+      return batch;
+    };
+    const LabelledBatch batch = batch_of(*data_);
     if (request_.low_rank)
       model_ = runnable_with(leaves_, data_->plan()); // the updated weights differ in every step
     const Outputs outputs = outputs_of(model_, batch);
@@ -188,7 +220,8 @@ private:
     };
     const at::Tensor sum =
         other_labels.defined() ? of(labels) * share + of(other_labels) * (1 - share) : of(labels);
-    return distils() ? with_teacher(sum, outputs, batch) : sum;
+    if (!distils()) return sum;
+    return with_teacher(sum, outputs, teacher_data_ ? batch_of(*teacher_data_) : batch);
   }
 
   struct Outputs {
@@ -203,7 +236,7 @@ private:
     return outputs;
   }
 
-  // The loss by labels and by the teacher, summed over the batch.
+  // The loss by labels and by the teacher, summed over the batch, which is the teacher's.
   at::Tensor with_teacher(const at::Tensor& by_labels, const Outputs& outputs,
                           const LabelledBatch& batch) const {
     Outputs teacher;
@@ -261,8 +294,11 @@ private:
 
   bool pictures_;
   std::unique_ptr<LabelledData> data_;
-  RunnableModel model_;   // with the leaves
-  RunnableModel teacher_; // with distillation
+  RunnableModel model_; // with the leaves
+  // With distillation:
+  PreparedModel softmax_;
+  RunnableModel teacher_;
+  std::unique_ptr<LabelledData> teacher_data_; // null: the same as the model's own
   std::optional<EpochBatches> batches_;
 };
 

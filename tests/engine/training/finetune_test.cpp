@@ -4,14 +4,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/safetensors.h"
 #include "engine/models/transformer/model.h"
-#include "engine/training/data/sampling.h"
 #include "engine/training/loop/training_files.h"
 #include "engine/training/tasks/evaluate.h"
 #include "tests/engine/training/toy.h"
@@ -21,9 +19,11 @@ namespace hydrascope {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::make_toy_table;
 using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
 using testing::toy_finetuning;
+using testing::toy_finetuning_after_a_tail;
 using testing::ToyFolder;
 
 EvaluateRequest evaluation_of(const FinetuneRequest& request, std::vector<std::filesystem::path> adapters) {
@@ -62,20 +62,9 @@ TEST(Finetune, LearnsAToySetAndWritesATail) {
   EXPECT_EQ(evaluated.top5, 1.0);
 }
 
-// Trains a tail, and asks for another training that starts from it.
-FinetuneRequest after_a_tail(const ToyFolder& folder, const char* replaced) {
-  FinetuneRequest request = toy_finetuning(folder);
-  finetune(request);
-  request.settings.adapters.files = {request.settings.output};
-  request.settings.output = folder / "after.safetensors";
-  request.schedule = ScheduleText{.replace = {replaced}};
-  request.trained.reset();
-  return request;
-}
-
 TEST(Finetune, TrainsThroughASchedule) {
   const ToyFolder folder;
-  const FinetuneRequest request = after_a_tail(folder, "back:1=hydra-cosine");
+  const FinetuneRequest request = toy_finetuning_after_a_tail(folder, "back:1=hydra-cosine");
   const auto& tail = request.settings.adapters.files.front();
   const TrainingOutcome outcome = finetune(request);
   EXPECT_EQ(outcome.adapter.role, "schedule");
@@ -90,7 +79,7 @@ TEST(Finetune, TrainsThroughASchedule) {
 // A tail that replaces all of an earlier one needs it no more.
 TEST(Finetune, BuildsOnWhatItDoesNotReplace) {
   const ToyFolder folder;
-  FinetuneRequest request = after_a_tail(folder, "back:1=softmax");
+  FinetuneRequest request = toy_finetuning_after_a_tail(folder, "back:1=softmax");
   request.trained = {.layers = {0, 1}};
   EXPECT_EQ(finetune(request).adapter.base, load_model(request.settings.model_folder)->hash());
   request.trained = {.layers = {0}};
@@ -155,7 +144,7 @@ TEST(Finetune, HoldsTheMapsOfLayersThatItDoesNotTrain) {
 
 TEST(Finetune, TrainsTheAttentionAlone) {
   const ToyFolder folder;
-  FinetuneRequest request = after_a_tail(folder, "back:1=hydra-cosine");
+  FinetuneRequest request = toy_finetuning_after_a_tail(folder, "back:1=hydra-cosine");
   request.trained = {.attention = {1}, .head = false};
   const TrainingOutcome outcome = finetune(request);
   EXPECT_GT(outcome.held_out.accuracy, outcome.before.accuracy - 1e-9);
@@ -165,74 +154,9 @@ TEST(Finetune, TrainsTheAttentionAlone) {
     EXPECT_TRUE(name.starts_with("encoder.layer.1.attention.")) << name;
 }
 
-TEST(Finetune, LearnsFromTheSameModelWithSoftmax) {
-  const ToyFolder folder;
-  FinetuneRequest request = after_a_tail(folder, "back:1=softmax");
-  request.trained = {.attention = {1}, .head = false};
-  request.distillation_alpha = 1; // the labels do not count
-  EXPECT_NEAR(finetune(request).curve.front().second, 0, 1e-6);
-
-  request.schedule = ScheduleText{.replace = {"back:1=hydra-cosine"}};
-  request.settings.epochs = 10;
-  const TrainingOutcome outcome = finetune(request);
-  EXPECT_LT(outcome.final_loss, 0.5 * outcome.curve.front().second);
-  EXPECT_GE(outcome.held_out.accuracy, 0.9);
-
-  request.settings.adapters.files.clear(); // no classifier
-  request.trained->head = true;
-  EXPECT_THAT([&] { finetune(request); }, ThrowsMessage<UsageError>(HasSubstr("--distillation-alpha")));
-}
-
-TEST(Finetune, IndependentLabelsAreNoTeacher) {
-  const ToyFolder folder;
-  FinetuneRequest request = toy_finetuning(folder);
-  const std::filesystem::path file = request.settings.model_folder / "config.json";
-  auto config = nlohmann::json::parse(read_text_file(file));
-  config["id2label"] = {{"0", "red"}, {"1", "green"}, {"2", "blue"}, {"3", "fish"}};
-  config["problem_type"] = "multi_label_classification";
-  write_file_atomically(file, config.dump());
-  request.distillation_alpha = 0.5;
-  EXPECT_THAT([&] { finetune(request); }, ThrowsMessage<UsageError>(HasSubstr("labels are independent")));
-}
-
-// What a conversion trained is no teacher: run with softmax it says something else.
-TEST(Finetune, LearnsFromTheModelAsItWasBeforeAConversion) {
-  const ToyFolder folder;
-  FinetuneRequest request = after_a_tail(folder, "back:1=hydra-cosine");
-  request.trained = {.layers = {1}, .head = false};
-  finetune(request);
-  const std::filesystem::path converted = folder / "converted.safetensors";
-  std::filesystem::rename(request.settings.output, converted);
-
-  request.distillation_alpha = 1;
-  request.schedule = ScheduleText{.replace = {"back:1=softmax"}};
-  EXPECT_NEAR(finetune(request).curve.front().second, 0, 1e-6);
-  request.settings.adapters.files.push_back(converted);
-  EXPECT_GT(finetune(request).curve.front().second, 1e-3);
-}
-
-TEST(Finetune, LearnsHiddenStates) {
-  const ToyFolder folder;
-  FinetuneRequest request = after_a_tail(folder, "back:1=softmax");
-  request.trained = {.attention = {0, 1}, .head = false};
-  request.distillation_alpha = 1;
-  const auto losses = [&](const char* kernel, double hidden) {
-    request.schedule = ScheduleText{.kernel = kernel};
-    request.distillation_hidden = hidden;
-    const TrainingOutcome outcome = finetune(request);
-    return std::pair(outcome.curve.front().second, outcome.final_loss);
-  };
-  EXPECT_NEAR(losses("softmax", 1).first, 0, 1e-6);
-  const double by_logits = losses("hydra-cosine", 0).first;
-  request.settings.epochs = 10;
-  const auto [first, last] = losses("hydra-cosine", 1);
-  EXPECT_GT(first, by_logits);
-  EXPECT_LT(last, 0.5 * first);
-}
-
 TEST(Finetune, UpdatesOfLowRankBecomeTheProjections) {
   const ToyFolder folder;
-  FinetuneRequest request = after_a_tail(folder, "back:1=hedgehog");
+  FinetuneRequest request = toy_finetuning_after_a_tail(folder, "back:1=hedgehog");
   request.trained = {.layers = {1}, .head = false};
   request.low_rank = {.rank = 2, .alpha = 4};
   const TrainingOutcome outcome = finetune(request);
@@ -252,24 +176,6 @@ TEST(Finetune, UpdatesOfLowRankBecomeTheProjections) {
   EXPECT_GE(evaluated.top1, outcome.held_out.accuracy - 0.1);
   request.trained = {.head = true};
   EXPECT_THROW(finetune(request), UsageError);
-}
-
-// Letters of the first half of the alphabet are of one class, those of the second of the other.
-std::filesystem::path make_toy_table(const ToyFolder& folder, const std::uint64_t lines) {
-  std::ofstream table(folder / "table.tsv");
-  table << "label\tfirst\tsecond\n";
-  for (std::uint64_t line = 0; line < lines; ++line) {
-    table << (line % 2 == 0 ? "late" : "early");
-    for (std::uint64_t column = 0; column < 2; ++column) {
-      table << '\t';
-      for (std::uint64_t i = 0; i < 3 + training::mix({line, column}) % 6; ++i)
-        table << static_cast<char>('a' + static_cast<char>(training::mix({line, column, i}) % 13) +
-                                   (line % 2 == 0 ? 13 : 0))
-              << ' ';
-    }
-    table << '\n';
-  }
-  return folder / "table.tsv";
 }
 
 TEST(Finetune, LearnsFromATableOfTexts) {
@@ -407,7 +313,7 @@ TEST(Finetune, KeepsTheBestOfWhatItValidated) {
 
 TEST(Finetune, KeepsTheStartWhereNothingIsBetter) {
   const ToyFolder folder;
-  FinetuneRequest request = after_a_tail(folder, "back:1=softmax");
+  FinetuneRequest request = toy_finetuning_after_a_tail(folder, "back:1=softmax");
   request.trained = {.layers = {1}, .head = false};
   request.settings.learning_rate = 10; // destroys everything at once
   const TrainingOutcome outcome = finetune(request);

@@ -80,6 +80,23 @@ std::filesystem::path make_toy_text(const ToyFolder& folder, const int lines) {
   return folder / "lines.txt";
 }
 
+std::filesystem::path make_toy_table(const ToyFolder& folder, const int lines) {
+  std::ofstream table(folder / "table.tsv");
+  table << "label\tfirst\tsecond\n";
+  for (std::uint64_t line = 0; line < static_cast<std::uint64_t>(lines); ++line) {
+    table << (line % 2 == 0 ? "late" : "early");
+    for (std::uint64_t column = 0; column < 2; ++column) {
+      table << '\t';
+      for (std::uint64_t i = 0; i < 3 + training::mix({line, column}) % 6; ++i)
+        table << static_cast<char>('a' + static_cast<char>(training::mix({line, column, i}) % 13) +
+                                   (line % 2 == 0 ? 13 : 0))
+              << ' ';
+    }
+    table << '\n';
+  }
+  return folder / "table.tsv";
+}
+
 std::filesystem::path make_running_text(const ToyFolder& folder, const std::string& name,
                                         const int sentences) {
   static const std::vector<std::string> subjects{"the hedgehog", "the token", "a head", "the line"};
@@ -129,6 +146,16 @@ FinetuneRequest toy_finetuning(const ToyFolder& folder) {
   request.settings.validation_share = 0.25;
   request.settings.execution.dtype = "float32";
   request.settings.output = folder / "tail.safetensors";
+  return request;
+}
+
+FinetuneRequest toy_finetuning_after_a_tail(const ToyFolder& folder, const char* const replaced) {
+  FinetuneRequest request = toy_finetuning(folder);
+  finetune(request);
+  request.settings.adapters.files = {request.settings.output};
+  request.settings.output = folder / "after.safetensors";
+  request.schedule = ScheduleText{.replace = {replaced}};
+  request.trained.reset();
   return request;
 }
 

@@ -39,11 +39,17 @@ std::filesystem::path make_toy_text(const ToyFolder& folder, int lines);
 // Sentences of words that the text model of make_toy_model knows, of several lengths.
 const std::vector<std::string>& toy_sentences();
 
+// A table of label, first and second text, with a header. Letters of the first half of the alphabet are of
+// one class, those of the second of the other.
+std::filesystem::path make_toy_table(const ToyFolder& folder, int lines);
+
 // Running text of so many sentences, in an order that can be learnt.
 std::filesystem::path make_running_text(const ToyFolder& folder, const std::string& name, int sentences);
 
 DistillRequest toy_distillation(const ToyFolder& folder);
 FinetuneRequest toy_finetuning(const ToyFolder& folder);
+// Trains a tail, and asks for another training that starts from it, with this --replace.
+FinetuneRequest toy_finetuning_after_a_tail(const ToyFolder& folder, const char* replaced);
 // Next tokens of running text by the decoder, in pieces of 32 tokens.
 FinetuneRequest toy_next_tokens(const ToyFolder& folder);
 // Of the sentences, a line each, by a text model; `kernels` as a comma list.
