@@ -130,6 +130,7 @@ void print_outcome(const TrainingOutcome& outcome, const bool json) {
         {"adapter", outcome.adapter.path.string()},
         {"hash", outcome.adapter.hash},
         {"base", outcome.adapter.base},
+        {"over", outcome.adapter.over},
         {"role", outcome.adapter.role},
         {"version", outcome.adapter.version},
         {"data_hash", outcome.adapter.data_hash},

@@ -112,12 +112,10 @@ std::vector<std::filesystem::path> adapter_chain(const std::filesystem::path& fi
   std::vector<AdapterInfo> candidates = bundled_adapters();
   for (const std::filesystem::path& other : others) candidates.push_back(read_adapter_info(other));
   std::vector<std::filesystem::path> files;
-  for (AdapterInfo adapter = read_adapter_info(file);;) {
-    files.insert(files.begin(), adapter.path);
-    const auto base = std::ranges::find(candidates, adapter.base, &AdapterInfo::hash);
-    if (base == candidates.end() || files.size() > candidates.size()) return files;
-    adapter = *base;
-  }
+  for (const AdapterInfo& below : adapters_below(read_adapter_info(file), candidates))
+    files.push_back(below.path);
+  files.push_back(file);
+  return files;
 }
 
 bool open_model(Editor& editor, const std::string& name_or_folder) {

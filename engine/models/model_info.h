@@ -105,6 +105,9 @@ struct AdapterInfo {
   std::string name;
   std::string hash; // sha256 of the file
   std::string base; // sha256 of the base's model.safetensors or of the base adapter's file
+  // Hashes of all adapters that it was trained over, in order of application, where `base`, the last of them,
+  // does not lead to the others: some do not build on each other. Else empty.
+  std::vector<std::string> over;
   std::string role; // "tail" (a classifier and last layers on a bare backbone), "schedule" (layers trained
                     // through replaced kernels), "maps" (trained feature maps, layer by layer)
   std::vector<Layer> layers; // layers trained, and the kernel each was trained through
@@ -118,6 +121,16 @@ struct AdapterInfo {
 
 // Reads an adapter file's metadata. Throws Error, ForeignFile, BrokenFile.
 AdapterInfo read_adapter_info(const std::filesystem::path& file);
+
+// The adapters of `available` that this one was trained over, in order of application: those of `over`, or
+// from base to base. Those that are not available are left out.
+std::vector<AdapterInfo> adapters_below(const AdapterInfo& adapter,
+                                        const std::vector<AdapterInfo>& available);
+
+// Whether an adapter may follow `applied`, hashes in order of application, on the model of this hash: all
+// that it was trained over is there, in its order.
+bool fits_over(const AdapterInfo& adapter, const std::string& model_hash,
+               const std::vector<std::string>& applied);
 
 // Every *.safetensors of assets/adapters/, sorted by name.
 std::vector<AdapterInfo> bundled_adapters();

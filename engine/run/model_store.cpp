@@ -246,7 +246,8 @@ std::shared_ptr<const std::vector<AdapterInfo>> ModelStore::available(const std:
       before = bases.size();
       fitting.clear();
       for (const AdapterInfo& adapter : state_->known_of(base)) {
-        if (!bases.contains(adapter.base)) continue;
+        const auto is_there = [&](const std::string& hash) { return bases.contains(hash); };
+        if (!is_there(adapter.base) || !std::ranges::all_of(adapter.over, is_there)) continue;
         bases.insert(adapter.hash);
         fitting.push_back(adapter);
       }
@@ -292,16 +293,18 @@ std::vector<AppliedAdapter> ModelStore::State::choose(const Model& base, const A
   std::vector<AdapterInfo> selected = choice.folder.empty() || tail_alone
                                           ? select_adapters(base.hash(), schedule, known)
                                           : selected_from(choice.folder, base, schedule, known);
-  std::set<std::string> hashes = {base.hash()};
+  std::vector<std::string> hashes;
   for (AdapterInfo& adapter : selected) {
-    hashes.insert(adapter.hash);
+    hashes.push_back(adapter.hash);
     chosen.push_back({std::move(adapter), {}, true});
   }
   if (automatic != AutomaticAdapters::all) return chosen;
   // Right after what they were trained on: the maps of an adapter for the schedule follow and take
   // precedence.
   for (const AdapterInfo& adapter : known) {
-    if (adapter.role != "maps" || !hashes.contains(adapter.base) || hashes.contains(adapter.hash)) continue;
+    if (adapter.role != "maps" || !fits_over(adapter, base.hash(), hashes) ||
+        std::ranges::find(hashes, adapter.hash) != hashes.end())
+      continue;
     const auto base_adapter = std::ranges::find(
         chosen, adapter.base, [](const AppliedAdapter& earlier) { return earlier.info.hash; });
     chosen.insert(base_adapter == chosen.end() ? chosen.begin() : base_adapter + 1,

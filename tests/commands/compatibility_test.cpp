@@ -91,11 +91,15 @@ TEST_F(Compatible, AdaptersRun) {
   EXPECT_EQ(found, expected.size());
   for (const auto& [name, facts] : expected.items()) {
     SCOPED_TRACE(name);
-    const json run = answer(fmt::format("run --model {} --adapter {} --kernel {} --text 'the cat'",
-                                        (golden_folder / facts.at("model").get<std::string>()).string(),
-                                        (kept_folder / "adapters" / name).string(),
-                                        facts.at("kernel").get<std::string>()));
-    ASSERT_EQ(run.at("adapters").size(), 1U);
+    std::vector<std::string> files = facts.value("over", std::vector<std::string>{});
+    files.push_back(name);
+    std::string run_with_them = fmt::format("run --model {} --kernel {} --text 'the cat'",
+                                            (golden_folder / facts.at("model").get<std::string>()).string(),
+                                            facts.at("kernel").get<std::string>());
+    for (const std::string& file : files)
+      run_with_them += " --adapter " + (kept_folder / "adapters" / file).string();
+    const json run = answer(run_with_them);
+    ASSERT_EQ(run.at("adapters").size(), files.size());
     const json& first = run.at("predictions").at(0);
     EXPECT_EQ(first.at("label"), facts.at("label"));
     const char* const value = first.contains("number") ? "number" : "probability";
@@ -130,7 +134,16 @@ TEST_F(Compatible, AdaptersOfThePresentFormatAreThere) {
   std::ofstream text(at("text.txt"));
   for (int i = 0; i < 60; ++i) text << "the cat sat on the mat and looked at number " << i << '\n';
   text.close();
-  const std::string bert = " --no-adapter --epochs 1 --model " + (golden_folder / "models/bert").string();
+  std::ofstream colours(at("colours.tsv"));
+  for (int i = 0; i < 12; ++i) colours << (i % 2 == 0 ? "red" : "blue") << "\tthe cat " << i << '\n';
+  colours.close();
+  const std::string model = " --epochs 1 --model " + (golden_folder / "models/bert").string();
+  const std::string bert = model + " --no-adapter";
+  const auto adapter = [](const char* name) {
+    return " --adapter " + (kept_folder / "adapters" / name).string();
+  };
+  const std::string over_two =
+      model + adapter("1-2026-11-27-classes.safetensors") + adapter("1-2026-11-22-layers.safetensors");
   const std::string decoder = " --no-adapter --epochs 1 --chunk 32 --model " +
                               (golden_folder / "decoders/written").string() + " --data " + at("text.txt");
   const std::string source = "phi:" + (kept_folder / "adapters/own-map.py").string();
@@ -140,8 +153,10 @@ TEST_F(Compatible, AdaptersOfThePresentFormatAreThere) {
   succeed("finetune --objective regression --train-layers 0-1,head --column 1 --label-column 2 --data " +
           at("scores.tsv") + bert + " -o " + at("regression.safetensors"));
   succeed("finetune --kernel hedgehog --lora rank=2,alpha=4" + decoder + " -o " + at("lora.safetensors"));
+  succeed("finetune --kernel elu --train-layers 1.attention --column 2 --label-column 1 --data " +
+          at("colours.tsv") + over_two + " -o " + at("over.safetensors"));
   const std::set<Names> kept = kept_names("adapters", ".safetensors", names_in_adapter);
-  for (const char* name : {"maps", "source", "regression", "lora"})
+  for (const char* name : {"maps", "source", "regression", "lora", "over"})
     EXPECT_THAT(kept, Contains(names_in_adapter(at(std::string(name) + ".safetensors"))))
         << name << ": adapters' metadata have changed: add such a file to " << kept_folder / "adapters"
         << ", and keep the others";

@@ -82,6 +82,17 @@ public:
     return result;
   }
 
+  // `base` is the last of them.
+  std::vector<std::string> over(const std::string& base) const {
+    std::vector<std::string> result;
+    for (const auto& entry : list("over")) {
+      if (!entry.is_string()) fail("over is not a list of hashes");
+      result.push_back(entry.get<std::string>());
+    }
+    if (!result.empty() && result.back() != base) fail("over does not end with base");
+    return result;
+  }
+
   std::vector<AdapterInfo::Class> classes() const {
     std::vector<AdapterInfo::Class> result;
     for (const auto& entry : list("classes")) {
@@ -134,15 +145,13 @@ std::set<std::pair<int, std::string>> replaced(const Schedule& schedule) {
 // The adapters from the model to `last`, in order of application; empty if one of them is not available.
 std::vector<AdapterInfo> chain_to(const AdapterInfo& last, const std::string& model_hash,
                                   const std::vector<AdapterInfo>& available) {
-  std::vector<AdapterInfo> chain{last};
-  while (chain.back().base != model_hash) {
-    const auto base = std::find_if(available.begin(), available.end(), [&](const AdapterInfo& adapter) {
-      return adapter.hash == chain.back().base;
-    });
-    if (base == available.end() || chain.size() > available.size()) return {};
-    chain.push_back(*base);
+  std::vector<AdapterInfo> chain = adapters_below(last, available);
+  chain.push_back(last);
+  std::vector<std::string> hashes;
+  for (const AdapterInfo& adapter : chain) {
+    if (!fits_over(adapter, model_hash, hashes)) return {};
+    hashes.push_back(adapter.hash);
   }
-  std::reverse(chain.begin(), chain.end());
   return chain;
 }
 
@@ -203,6 +212,7 @@ AdapterInfo read_adapter_info(const std::filesystem::path& file) {
   info.name = reader.text("name");
   if (info.name.empty()) info.name = file.stem().string();
   info.base = reader.text("base");
+  info.over = reader.over(info.base);
   info.role = reader.text("role");
   if (info.role != "tail" && info.role != "schedule" && info.role != "maps")
     reader.fail("role is '" + info.role + "', not tail, schedule or maps");
@@ -215,6 +225,39 @@ AdapterInfo read_adapter_info(const std::filesystem::path& file) {
   info.data_hash = reader.text("data_hash");
   info.hash = sha256_of_file(file);
   return info;
+}
+
+std::vector<AdapterInfo> adapters_below(const AdapterInfo& adapter,
+                                        const std::vector<AdapterInfo>& available) {
+  const auto find = [&](const std::string& hash) {
+    return std::ranges::find(available, hash, &AdapterInfo::hash);
+  };
+  std::vector<AdapterInfo> below;
+  const AdapterInfo* lowest = &adapter;
+  while (lowest->over.empty() && below.size() <= available.size()) { // ends, whatever the hashes are
+    const auto base = find(lowest->base);
+    if (base == available.end()) return below;
+    below.insert(below.begin(), *base);
+    lowest = &*base;
+  }
+  std::vector<AdapterInfo> named;
+  for (const std::string& hash : lowest->over)
+    if (const auto found = find(hash); found != available.end()) named.push_back(*found);
+  below.insert(below.begin(), named.begin(), named.end());
+  return below;
+}
+
+bool fits_over(const AdapterInfo& adapter, const std::string& model_hash,
+               const std::vector<std::string>& applied) {
+  if (adapter.over.empty())
+    return adapter.base == model_hash || std::ranges::find(applied, adapter.base) != applied.end();
+  auto next = applied.begin();
+  for (const std::string& hash : adapter.over) {
+    next = std::find(next, applied.end(), hash);
+    if (next == applied.end()) return false;
+    ++next;
+  }
+  return true;
 }
 
 std::vector<AdapterInfo> select_adapters(const std::string& model_hash, const Schedule& schedule,
@@ -235,14 +278,14 @@ std::vector<AdapterInfo> select_adapters(const std::string& model_hash, const Sc
     if (tail != available.end()) chosen.push_back(*tail);
   }
   // Trained maps: those with layers that no other adapter provides.
-  std::set<std::string> bases{model_hash};
+  std::vector<std::string> bases;
   std::set<std::pair<int, std::string>> missing = required;
   for (const AdapterInfo& adapter : chosen) {
-    bases.insert(adapter.hash);
+    bases.push_back(adapter.hash);
     for (const auto& part : replaced(adapter.layers)) missing.erase(part);
   }
   for (const AdapterInfo& adapter : available) {
-    if (adapter.role != "maps" || !bases.contains(adapter.base)) continue;
+    if (adapter.role != "maps" || !fits_over(adapter, model_hash, bases)) continue;
     bool useful = false;
     for (const auto& part : replaced(adapter.layers)) useful = missing.erase(part) > 0 || useful;
     if (useful) chosen.push_back(adapter);
@@ -279,8 +322,16 @@ std::vector<AdapterInfo> used_by(const Schedule& schedule, std::vector<AdapterIn
 std::shared_ptr<const Model> apply_adapter(const std::shared_ptr<const Model>& model,
                                            const AdapterInfo& adapter,
                                            const std::vector<std::string>& applied) {
-  const bool fits = adapter.base == model->hash() ||
-                    std::find(applied.begin(), applied.end(), adapter.base) != applied.end();
+  const bool fits = fits_over(adapter, model->hash(), applied);
+  if (!fits && !adapter.over.empty()) {
+    std::string names;
+    for (const std::string& hash : adapter.over)
+      names += (names.empty() ? "" : ", ") + hash.substr(0, 12) + "…";
+    const std::string reason =
+        fmt::format("was trained over the adapters {}, which do not all come before it in this order", names);
+    throw BrokenFile(adapter.path.string(), reason,
+                     "choose its own model, and give these adapters first, in this order");
+  }
   if (!fits)
     throw BrokenFile(adapter.path.string(),
                      fmt::format("was trained over another base ({}…), not over {} ({}…)",

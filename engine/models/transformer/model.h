@@ -169,8 +169,8 @@ public:
 // Throws Error, ForeignFile, BrokenFile (naming missing tensors and wrong shapes).
 std::shared_ptr<const Model> load_model(const std::filesystem::path& folder);
 
-// Applies an adapter's file over a model. Throws BrokenFile if its base is neither `model.hash()` nor one of
-// `applied` (hashes of adapters applied before).
+// Applies an adapter's file over a model. Throws BrokenFile if it does not fit over `applied`, hashes of the
+// adapters applied before (fits_over).
 std::shared_ptr<const Model> apply_adapter(const std::shared_ptr<const Model>& model,
                                            const AdapterInfo& adapter,
                                            const std::vector<std::string>& applied);

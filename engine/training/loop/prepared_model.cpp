@@ -30,13 +30,10 @@ PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& fol
                    for_training ? AutomaticAdapters::tail : AutomaticAdapters::schedule);
   prepared.model = applied.model;
   prepared.image_size = applied.adapter_image_size().value_or(prepared.model->info().image_size);
-  prepared.base = prepared.model_hash = base->hash();
+  prepared.model_hash = base->hash();
   prepared.adapters = applied.adapters;
-  for (const AppliedAdapter& adapter : applied.adapters) {
-    // Later adapters do not build on trained maps.
-    if (adapter.info.role != "maps") prepared.base = adapter.info.hash;
+  for (const AppliedAdapter& adapter : applied.adapters)
     if (!adapter.info.classes.empty()) prepared.classes = adapter.info.classes;
-  }
   const auto& labels = prepared.model->info().labels;
   if (prepared.model->info().has_classifier && prepared.classes.size() != labels.size()) {
     prepared.classes.clear();
@@ -54,21 +51,37 @@ std::string updated_name(const std::string& name) {
   return name;
 }
 
+// Whether all tensors of the file are among these.
+bool replaces(const NamedTensors& stored, const std::filesystem::path& adapter) {
+  const SafetensorsFile file = SafetensorsFile::open(adapter);
+  return std::ranges::all_of(file.tensors(),
+                             [&](const auto& one) { return stored.contains(updated_name(one.first)); });
+}
+
+std::vector<std::string> hashes_of(const std::vector<AdapterInfo>& adapters) {
+  std::vector<std::string> hashes;
+  for (const AdapterInfo& adapter : adapters) hashes.push_back(adapter.hash);
+  return hashes;
+}
+
 } // namespace
 
-std::string base_without_replaced(const PreparedModel& prepared, const std::string& role,
-                                  const NamedTensors& stored) {
-  std::string base = prepared.base;
+AdapterBase base_of(const PreparedModel& prepared, const std::string& role, const NamedTensors& stored) {
+  std::vector<AdapterInfo> kept;
   for (auto adapter = prepared.adapters.rbegin(); adapter != prepared.adapters.rend(); ++adapter) {
-    if (adapter->info.hash != base) continue; // maps
-    if (adapter->info.role != role) break;
-    const SafetensorsFile file = SafetensorsFile::open(adapter->info.path);
-    if (!std::ranges::all_of(file.tensors(),
-                             [&](const auto& one) { return stored.contains(updated_name(one.first)); }))
-      break;
-    base = adapter->info.base;
+    const AdapterInfo& info = adapter->info;
+    const bool is_base = std::ranges::any_of(kept, [&](const AdapterInfo& later) {
+      return later.base == info.hash || std::ranges::find(later.over, info.hash) != later.over.end();
+    });
+    if (!is_base && (info.role == "maps" || (info.role == role && replaces(stored, info.path)))) continue;
+    kept.insert(kept.begin(), info);
   }
-  return base;
+  if (kept.empty()) return {prepared.model_hash};
+  AdapterInfo next;
+  next.base = kept.back().hash;
+  std::vector<std::string> all = hashes_of(kept);
+  if (hashes_of(adapters_below(next, kept)) == all) return {next.base};
+  return {next.base, std::move(all)};
 }
 
 std::string hashes_text(const PreparedModel& prepared) {

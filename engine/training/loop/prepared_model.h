@@ -11,6 +11,7 @@
 #include "engine/run/placement.h"
 #include "engine/run/run.h"
 #include "engine/training/loop/optimizer.h"
+#include "engine/training/loop/training_files.h"
 
 namespace hydrascope::training {
 
@@ -18,7 +19,6 @@ struct PreparedModel {
   std::shared_ptr<const Model> model;
   std::vector<AppliedAdapter> adapters; // in order
   std::string model_hash;               // of the base weights
-  std::string base; // hash of the last adapter, or of the model's weights if there is none
   Schedule schedule;
   std::vector<AdapterInfo::Class> classes; // of the classifier; empty without one; ids only from adapters
   int image_size = 0;                      // that its adapters were trained at, else the model's own
@@ -34,10 +34,10 @@ PreparedModel prepare_model(ModelStore& models, const std::filesystem::path& fol
 // another type (autocast.h). Throws as placement_of.
 Placement training_placement(const ExecutionOptions& execution);
 
-// The hash of what an adapter with this role and these parameters builds on: prepared.base, without the last
-// adapters of the same role all of whose tensors it replaces.
-std::string base_without_replaced(const PreparedModel& prepared, const std::string& role,
-                                  const NamedTensors& stored);
+// What an adapter with this role and these parameters builds on: the prepared adapters without trained maps,
+// on which nothing builds, and without those of the same role all of whose tensors it replaces; the model's
+// weights if none is left. Those that a remaining one was trained over remain.
+AdapterBase base_of(const PreparedModel& prepared, const std::string& role, const NamedTensors& stored = {});
 
 // The first digits of the hashes of what a training starts from: of all its adapters, in order, or of the
 // model's weights if there is none. The first adapter names the model that it fits, so that the weights are

@@ -153,7 +153,7 @@ AdapterInfo write_adapter(const std::filesystem::path& file, const NamedTensors&
   std::map<std::string, std::string> metadata = {{"format", "hydrascope-adapter-1"},
                                                  {"name", file.stem().string()},
                                                  {"role", record.role},
-                                                 {"base", record.base},
+                                                 {"base", record.base.hash},
                                                  {"layers", text_of_json(layers)},
                                                  {"image_size", std::to_string(record.image_size)},
                                                  {"tokens", std::to_string(record.tokens)},
@@ -164,6 +164,7 @@ AdapterInfo write_adapter(const std::filesystem::path& file, const NamedTensors&
                                                  {"accuracy", record.accuracy},
                                                  {"command", shared_command(record.command)},
                                                  {"version", version}};
+  if (!record.base.over.empty()) metadata["over"] = text_of_json(nlohmann::json(record.base.over));
   if (!record.data_hash.empty()) metadata["data_hash"] = record.data_hash;
   if (record.low_rank_alpha > 0) metadata["lora_alpha"] = fmt::format("{}", record.low_rank_alpha);
   if (record.label_deviation > 0) {

@@ -67,9 +67,15 @@ void write_tensors(const std::filesystem::path& file, const NamedTensors& tensor
 
 // ---- Adapters: safetensors in float16 with the metadata that read_adapter_info reads ----
 
+// As in AdapterInfo.
+struct AdapterBase {
+  std::string hash; // AdapterInfo::base
+  std::vector<std::string> over = {};
+};
+
 struct AdapterRecord {
   std::string role; // "tail", "schedule", "maps"
-  std::string base; // sha256 of the base model's weights or of the base adapter's file
+  AdapterBase base;
   std::vector<AdapterInfo::Layer> layers;
   int image_size = 0;
   std::int64_t tokens = 0;

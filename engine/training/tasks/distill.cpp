@@ -170,7 +170,7 @@ public:
   std::optional<AdapterRecord> record(const Checkpoint& state, const HeldOut& held_out) const override {
     AdapterRecord record;
     record.role = "maps";
-    record.base = prepared_.base;
+    record.base = base_of(prepared_, record.role);
     const auto& info = prepared_.model->info();
     for (int layer = 0; layer < info.layers; ++layer) record.layers.push_back({layer, request_.kernel});
     if (info.input == InputKind::image) {

@@ -135,7 +135,7 @@ AdapterRecord FinetuneTask::record_of(const NamedTensors& stored, const std::str
                                       const Checkpoint& state, const HeldOut& held_out) const {
   AdapterRecord record;
   record.role = prepared_.schedule.all_exact_softmax() ? "tail" : "schedule";
-  record.base = base_without_replaced(prepared_, record.role, stored);
+  record.base = base_of(prepared_, record.role, stored);
   for (int layer = 0; layer < prepared_.model->info().layers; ++layer) {
     const KernelSpec& spec = prepared_.schedule.layers[static_cast<std::size_t>(layer)];
     const bool trained = std::ranges::find(parts_.layers, layer) != parts_.layers.end() ||

@@ -203,7 +203,7 @@ fs::path write_kernels(const ScratchRequest& request, const fs::path& folder, co
   if (maps.empty()) return {};
   AdapterRecord record;
   record.role = "schedule";
-  record.base = sha256_of_file(folder / "model.safetensors");
+  record.base = {sha256_of_file(folder / "model.safetensors")};
   for (int layer = 0; const KernelSpec& kernel : task.prepared().schedule.layers)
     record.layers.push_back({layer++, kernel});
   record.data = "trained with the model from random weights";

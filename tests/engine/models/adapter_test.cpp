@@ -59,6 +59,7 @@ TEST_F(Adapters, MetadataIsRead) {
                 {{"name", "tail"},
                  {"role", "schedule"},
                  {"base", "abc"},
+                 {"over", R"(["def","abc"])"},
                  {"layers", R"([{"layer":10,"kernel":"hydra-cosine"},{"layer":8,"kernel":"softmax"}])"},
                  {"image_size", "168"},
                  {"tokens", "145"},
@@ -70,6 +71,7 @@ TEST_F(Adapters, MetadataIsRead) {
   const AdapterInfo info = read_adapter_info(file());
   EXPECT_EQ(info.name, "tail");
   EXPECT_EQ(info.role, "schedule");
+  EXPECT_EQ(info.over, (std::vector<std::string>{"def", "abc"}));
   ASSERT_EQ(info.layers.size(), 2U);
   EXPECT_EQ(info.layers[0].kernel.name, "hydra-cosine");
   EXPECT_EQ(info.image_size, 168);
@@ -83,6 +85,7 @@ TEST_F(Adapters, MetadataIsRead) {
   EXPECT_EQ(info.data_hash, "");
   write_adapter(file(), {},
                 {{"role", "tail"}, {"base", "abc"}, {"version", "0.1.0"}, {"data_hash", "0123abcd"}});
+  EXPECT_TRUE(read_adapter_info(file()).over.empty());
   EXPECT_EQ(read_adapter_info(file()).version, "0.1.0");
   EXPECT_EQ(read_adapter_info(file()).data_hash, "0123abcd");
 }
@@ -102,6 +105,9 @@ TEST_F(Adapters, ForeignAndBrokenFilesAreToldApart) {
   refused("layers", "{");
   refused("layers", R"([{"layer":1}])");
   refused("layers", R"([{"layer":1,"kernel":"no-such-kernel"}])");
+  refused("over", R"("abc")");
+  refused("over", R"([1])");
+  refused("over", R"(["x","y"])"); // base is the last
   refused("classes", R"([{"id":"x"}])");
   refused("classes", R"([{"label":"x","y":)" + std::string(99, '[') + std::string(99, ']') + "}]");
 }
@@ -147,6 +153,19 @@ TEST_F(Adapters, AnotherBaseIsRefused) {
   EXPECT_NE(message_of<BrokenFile>([&] { apply_adapter(model_, info, {}); }).find("another base"),
             std::string::npos);
   EXPECT_NO_THROW(apply_adapter(model_, info, {"0123456789abcdef"}));
+}
+
+TEST_F(Adapters, AllThatAnAdapterWasTrainedOverComesBeforeItInItsOrder) {
+  write_adapter(file(), {}, {{"role", "tail"}, {"base", "second"}, {"over", R"(["first","second"])"}});
+  const AdapterInfo info = read_adapter_info(file());
+  using Names = std::vector<std::string>;
+  for (const Names& applied : {Names{}, Names{"second"}, Names{"second", "first"}})
+    EXPECT_NE(message_of<BrokenFile>([&] {
+                apply_adapter(model_, info, applied);
+              }).find("over the adapters first…, second…"),
+              std::string::npos);
+  EXPECT_NO_THROW(apply_adapter(model_, info, {"first", "second"}));
+  EXPECT_NO_THROW(apply_adapter(model_, info, {"before", "first", "between", "second"}));
 }
 
 TEST_F(Adapters, WrongTensorsAreRefusedByName) {
@@ -291,6 +310,26 @@ TEST(SelectAdapters, TailThenExactSchedulesThenMapsLayerByLayer) {
   EXPECT_EQ(chosen({"elu", "elu", "elu"}, available), (Names{"whole"}));
   EXPECT_EQ(chosen({"hedgehog", "softmax", "elu"}, available), (Names{"tail", "maps"}));
   EXPECT_EQ(chosen({"softmax", "softmax", "hydra-cosine"}, {}), Names{});
+}
+
+TEST(SelectAdapters, AllThatAScheduleWasTrainedOverComesBeforeItInItsOrder) {
+  AdapterInfo last = adapter("last", "hydra", "schedule", {{1, "elu"}});
+  last.over = {"other-tail", "hydra"};
+  AdapterInfo maps = adapter("maps", "last", "maps", {{0, "hedgehog"}});
+  std::vector<AdapterInfo> available{last, maps, adapter("hydra", "model", "schedule", {{1, "hydra-cosine"}}),
+                                     adapter("tail", "model", "tail", {{1, "softmax"}}),
+                                     adapter("other-tail", "model", "tail", {{0, "softmax"}})};
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(chosen({"softmax", "elu"}, available), (Names{"other-tail", "hydra", "last"}));
+  const auto below = [&](const AdapterInfo& one) {
+    Names names;
+    for (const AdapterInfo& info : adapters_below(one, available)) names.push_back(info.name);
+    return names;
+  };
+  EXPECT_EQ(below(maps), (Names{"other-tail", "hydra", "last"}));
+  available.pop_back();
+  EXPECT_EQ(chosen({"softmax", "elu"}, available), (Names{"tail"}));
+  EXPECT_EQ(below(last), (Names{"hydra"}));
 }
 
 class Catalogue : public testing::Test {

@@ -99,6 +99,39 @@ TEST(Finetune, BuildsOnWhatItDoesNotReplace) {
   EXPECT_EQ(finetune(request).adapter.base, read_adapter_info(converted).hash);
 }
 
+// Adapters that do not build on each other are all named.
+TEST(Finetune, NamesAllThatItBuildsOn) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning_after_a_tail(folder, "front:1=hydra-cosine");
+  const std::filesystem::path tail = request.settings.adapters.files.front(),
+                              other = folder / "other.safetensors";
+  request.settings.adapters.files.clear();
+  request.trained = {.layers = {0}};
+  finetune(request);
+  std::filesystem::rename(request.settings.output, other);
+  EXPECT_TRUE(read_adapter_info(other).over.empty());
+
+  request.settings.adapters.files = {other, tail};
+  request.trained = {.attention = {0}, .head = false};
+  const AdapterInfo both = finetune(request).adapter;
+  const std::vector<std::string> hashes{read_adapter_info(other).hash, read_adapter_info(tail).hash};
+  EXPECT_EQ(both.base, hashes.back());
+  EXPECT_EQ(both.over, hashes);
+  EXPECT_THROW(evaluate(evaluation_of(request, {tail, both.path})), BrokenFile);
+  EXPECT_EQ(evaluate(evaluation_of(request, {other, tail, both.path})).items, 36);
+
+  // What builds on it leads to both. What replaces all of one needs the other alone.
+  request.settings.adapters.files.push_back(both.path);
+  request.settings.output = folder / "last.safetensors";
+  request.trained = {.layers = {1}, .head = false};
+  const AdapterInfo last = finetune(request).adapter;
+  EXPECT_EQ(last.base, both.hash);
+  EXPECT_TRUE(last.over.empty());
+  request.settings.adapters.files = {other, tail};
+  request.trained = {.layers = {0}};
+  EXPECT_EQ(finetune(request).adapter.base, hashes.back());
+}
+
 TEST(Finetune, TrainsTheMapsOfAKernel) {
   const ToyFolder folder;
   FinetuneRequest request = toy_finetuning(folder);
