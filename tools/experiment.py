@@ -19,17 +19,29 @@ import subprocess
 import sys
 import threading
 
+from whole_file import whole_file
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAMED = os.environ.get("HYDRASCOPE_PROGRAM", str(ROOT / "build/hydrascope"))
 PROGRAM = os.path.abspath(NAMED) if "/" in NAMED else NAMED  # commands run in other folders
 MEASURED_BY = ("program", "commit", "date", "cpu", "gpu")
+OTHER_OUT = "delete it, or name another OUT"
 
 
 def write_json(file, document):
     """Replaces the file at once: it never holds a part."""
-    part = file.with_name(f"{file.name}.part")
-    part.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    part.rename(file)
+    with whole_file(file) as out:
+        out.write((json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def read_json(file, remedy):
+    """What a file holds that the user named, or that lies in a folder of theirs."""
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SystemExit(f"error: {file}: cannot be read ({error.strerror}); {remedy}") from None
+    except ValueError as error:  # no JSON, or no UTF-8
+        raise SystemExit(f"error: {file}: is no JSON ({error}); {remedy}") from None
 
 
 def cpu():
@@ -110,6 +122,8 @@ def file_name(text):
 
 def first_classes(folder, count, out):
     """A folder in OUT with the first classes by name, which nothing has chosen. Refuses one with classes of other data."""
+    if not folder.is_dir():
+        raise SystemExit(f"error: {folder}: there is no such folder; name data that have it, with a folder for each class")
     some = out / f"{folder.name}-{count}-classes"
     some.mkdir(parents=True, exist_ok=True)
     classes = {one.name: one.resolve() for one in sorted(path for path in folder.iterdir() if path.is_dir())[:count]}
@@ -138,7 +152,7 @@ def check_data(out, *paths):
     """Refuses a folder whose results were made from other data: a command is kept without folders, so that it does not
     tell. Files and folders are known by their names; what a folder does not know yet is added."""
     file = out / "data.json"
-    known = json.loads(file.read_text()) if file.exists() else {}
+    known = read_json(file, OTHER_OUT) if file.exists() else {}
     found = {path.name: mark for path in paths if (mark := fingerprint(path))}
     other = [str(path) for path in paths if path.name in found and known.get(path.name, found[path.name]) != found[path.name]]
     if other:
@@ -151,7 +165,7 @@ def check_settings(out, settings):
     """Refuses a folder whose results were made with other settings: what all its files depend on without having it in
     their names. Keys are those of argparse."""
     file = out / "settings.json"
-    known = json.loads(file.read_text()) if file.exists() else settings
+    known = read_json(file, OTHER_OUT) if file.exists() else settings
     other = [f"--{name.replace('_', '-')} {known.get(name, 'unknown')} in place of {settings[name]}"
              for name in settings if known.get(name) != settings[name]]
     if other:
@@ -165,7 +179,10 @@ class ResultFolder:
 
     def __init__(self, out, launcher=(), folder=None):
         self.out, self.launcher, self.folder = out.resolve(), list(launcher), folder
-        self.out.mkdir(parents=True, exist_ok=True)
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SystemExit(f"error: {self.out}: cannot be made ({error.strerror}); name another OUT") from None
         self.used, self.lock = {}, threading.Lock()
 
     def run(self, name, arguments):
@@ -176,13 +193,13 @@ class ResultFolder:
             by = measured_by()
             outcome = printed_json([*self.launcher, PROGRAM, *arguments, "--json"], self.folder)
             write_json(result, {"command": command, **by, "outcome": outcome})
-        document = json.loads(result.read_text(encoding="utf-8"))
+        document = read_json(result, OTHER_OUT)
         if not isinstance(document, dict) or not {"command", "outcome"} <= document.keys():
             raise SystemExit(f"error: {result} has no command and outcome: an earlier form of this tool wrote it; "
-                             "delete it, or name another OUT")
+                             f"{OTHER_OUT}")
         if without_threads(document["command"]) != without_threads(command):
             raise SystemExit(f"error: {result} was printed by another command: {document['command']}; now it is: "
-                             f"{command}; delete it, or name another OUT")
+                             f"{command}; {OTHER_OUT}")
         with self.lock:
             self.used[name] = document
         return document["outcome"]
@@ -196,9 +213,9 @@ class ResultFolder:
     def known(self, experiment):
         """What earlier runs wrote of an experiment."""
         file = self.out / f"{experiment}.json"
-        known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"rows": {}, "commands": {}}
+        known = read_json(file, OTHER_OUT) if file.exists() else {"rows": {}, "commands": {}}
         if not isinstance(known.get("commands"), dict):
-            raise SystemExit(f"error: {file}: an earlier form of this tool wrote it; delete it, or name another OUT")
+            raise SystemExit(f"error: {file}: an earlier form of this tool wrote it; {OTHER_OUT}")
         return known
 
     def write(self, experiment, rows, **more):

@@ -47,6 +47,15 @@ class ResultFolderTest(ToolTest):
         with self.assertRaisesRegex(SystemExit, "one.json has no command and outcome"):
             self.results.run("one", ["evaluate"])
 
+    def test_names_what_cannot_be_read_or_made(self):
+        (self.out / "data.json").write_text("{")
+        with self.assertRaisesRegex(SystemExit, "data.json: is no JSON .*; delete it, or name another OUT"):
+            experiment.check_data(self.out)
+        with self.assertRaisesRegex(SystemExit, "data.json/more: cannot be made .*; name another OUT"):
+            experiment.ResultFolder(self.out / "data.json/more")
+        with self.assertRaisesRegex(SystemExit, "none: there is no such folder; name data"):
+            experiment.first_classes(self.folder / "none", 2, self.out)
+
     def test_keeps_nothing_of_a_program_that_fails_or_prints_no_json(self):
         self.program.answer(["evaluate"], '{"top1": 0.', status=3)
         with self.assertRaisesRegex(SystemExit, "exit status 3"):

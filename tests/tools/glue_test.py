@@ -150,6 +150,14 @@ class ConversionTest(ToolTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("--validation-share 0.1 in place of 0.2", done.stderr)
 
+    def test_names_a_model_that_is_not_there_or_takes_no_texts(self):
+        for model, complaint in ((self.folder, "config.json: cannot be read (No such file or directory); name another --model"),
+                                 (self.model, f"{self.model}: is no text model; name another --model")):
+            (self.model / "config.json").write_text("{}")
+            done = self.tool("glue", "conversion", self.glue, self.out / model.name, "--model", model)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(complaint, done.stderr)
+
     def test_refuses_other_data_in_the_same_folder(self):
         self.run_tool("--kernels", "elu", "--seeds", "0")
         self.run_tool("--kernels", "elu", "--seeds", "0")

@@ -40,7 +40,7 @@ class CheckTest(ToolTest):
         self.raw.mkdir(parents=True)
         (self.root / "tools").mkdir()
         for name in ("results", "compare_tables.py", "goals_table.py", "readme_table.py", "result_tables.py",
-                     "speed_tables.py", "vision_tables.py", "table_registry.py", "experiment.py", "prose_numbers.py"):
+                     "speed_tables.py", "vision_tables.py", "table_registry.py", "experiment.py", "whole_file.py", "prose_numbers.py"):
             shutil.copy(ROOT / "tools" / name, self.root / "tools")
         shutil.copy(ROOT / "docs/measurements/raw/papers.json", self.raw)
         (self.root / "README.md").write_text("# Nothing\n")
@@ -127,6 +127,37 @@ class CheckTest(ToolTest):
             self.assertEqual(done.returncode, 1)
             self.assertIn("document.json: names no command", done.stderr)
         self.assertFalse((self.raw / "new.json").exists())
+
+    def test_keep_names_a_file_that_cannot_be_read_or_is_no_json(self):
+        broken = self.folder / "broken.json"
+        broken.write_bytes(b'{"rows"')
+        binary = self.folder / "binary.json"
+        binary.write_bytes(b"\xff\xfe")
+        for file, reason in (("none.json", "cannot be read (No such file or directory)"), (".", "cannot be read (Is a directory)"),
+                             (broken, "is no JSON"), (binary, "is no JSON")):
+            done = self.results("keep", "new", self.folder / file)
+            self.assertEqual(done.returncode, 1)
+            self.assertTrue(done.stderr.startswith(f"error: {self.folder / file}: {reason}"), done.stderr)
+            self.assertIn("; name a file that a tool wrote", done.stderr)
+        self.assertFalse((self.raw / "new.json").exists())
+
+    def test_keep_names_a_file_that_cannot_be_written(self):
+        file = self.folder / "document.json"
+        file.write_text(json.dumps({"command": "hydrascope run", "rows": {}}))
+        done = self.results("keep", "no/folder", file)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^error: .*raw/no/folder\.json: cannot be written")
+
+    def test_run_refuses_options_without_a_value_and_broken_files(self):
+        for option in "--data", "--without":
+            done = self.results("run", "new", option)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"error: {option}: names nothing", done.stderr)
+        for content, complaint in ("{", "new.json: is no JSON"), ("[1]", "names no single command"):
+            (self.raw / "new.json").write_text(content)
+            done = self.results("run", "new")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(complaint, done.stderr)
 
     def test_keep_takes_version_date_and_processor_from_the_document(self):
         own = {"program": "hydrascope 0.0.1", "date": "2001-02-03", "cpu": "a processor"}
