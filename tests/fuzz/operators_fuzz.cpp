@@ -1,5 +1,5 @@
 // The operators that a user's feature map may call, with arguments that a source can give them: tensors of
-// its types, empty and transposed ones among them, and extreme numbers.
+// its types, empty and transposed ones among them, extreme numbers, and lists of any of these.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -45,12 +45,17 @@ double number(Data& data) {
   return data.PickValueInArray(numbers);
 }
 
+c10::complex<double> complex_number(Data& data) {
+  const double real = number(data);
+  return {real, number(data)};
+}
+
 at::Tensor tensor(Data& data) {
   constexpr std::int64_t dimensions = 4, length = 4;
   std::vector<std::int64_t> shape(data.ConsumeIntegralInRange<std::size_t>(0, dimensions));
   for (std::int64_t& one : shape) one = data.ConsumeIntegralInRange<std::int64_t>(0, length);
-  static constexpr std::array<at::ScalarType, 5> types{at::kFloat, at::kDouble, at::kLong, at::kBool,
-                                                       at::kBFloat16};
+  static constexpr std::array<at::ScalarType, 7> types{
+      at::kFloat, at::kDouble, at::kLong, at::kBool, at::kBFloat16, at::kComplexFloat, at::kComplexDouble};
   const at::ScalarType type = data.PickValueInArray(types);
   at::Tensor values = at::zeros(shape, type == at::kLong ? at::kLong : at::kDouble);
   for (std::int64_t i = 0; i < values.numel(); ++i) {
@@ -60,10 +65,12 @@ at::Tensor tensor(Data& data) {
       values.data_ptr<double>()[i] = number(data);
   }
   values = values.to(type);
+  if (at::isComplexType(type)) values = values.mul(complex_number(data));
   if (values.dim() > 1 && data.ConsumeBool()) values = values.transpose(0, -1);
   return values;
 }
 
+// A source has no dictionaries and no enumerations.
 bool can_make(const c10::Type& type) {
   switch (type.kind()) {
     case TypeKind::OptionalType: return can_make(*type.expectRef<c10::OptionalType>().getElementType());
@@ -73,16 +80,43 @@ bool can_make(const c10::Type& type) {
     case TypeKind::FloatType:
     case TypeKind::BoolType:
     case TypeKind::NumberType:
+    case TypeKind::ComplexType:
     case TypeKind::StringType:
-    case TypeKind::DeviceObjType: return true;
+    case TypeKind::DeviceObjType:
+    case TypeKind::VarType:
+    case TypeKind::AnyType: return true;
     default: return false;
+  }
+}
+
+// int, float, bool, or a list of lists of these.
+c10::TypePtr type_of_numbers(Data& data, const int depth) {
+  switch (data.ConsumeIntegralInRange(0, depth > 0 ? 3 : 2)) {
+    case 0: return c10::IntType::get();
+    case 1: return c10::FloatType::get();
+    case 2: return c10::BoolType::get();
+    default: return c10::ListType::create(type_of_numbers(data, depth - 1));
+  }
+}
+
+constexpr int deepest = 2; // of lists
+
+// One that a schema's `t` or `Any` may stand for.
+c10::TypePtr any_type(Data& data, const int depth = deepest) {
+  switch (data.ConsumeIntegralInRange(0, depth > 0 ? 4 : 3)) {
+    case 0: return c10::TensorType::get();
+    case 1: return c10::OptionalType::ofTensor();
+    case 2: return c10::ComplexType::get();
+    case 3: return type_of_numbers(data, depth);
+    default: return c10::ListType::create(any_type(data, depth - 1));
   }
 }
 
 c10::IValue value(const c10::Type& type, Data& data);
 
-c10::IValue list(const c10::TypePtr& element, Data& data) {
+c10::IValue list(c10::TypePtr element, Data& data) {
   constexpr std::size_t longest = 4;
+  if (element->kind() == TypeKind::VarType) element = any_type(data); // one for all
   c10::impl::GenericList values(element);
   for (std::size_t i = data.ConsumeIntegralInRange<std::size_t>(0, longest); i > 0; --i)
     values.push_back(value(*element, data));
@@ -99,11 +133,19 @@ c10::IValue value(const c10::Type& type, Data& data) {
     case TypeKind::IntType: return whole_number(data);
     case TypeKind::FloatType: return number(data);
     case TypeKind::BoolType: return data.ConsumeBool();
+    case TypeKind::ComplexType: return complex_number(data);
     case TypeKind::NumberType:
-      return data.ConsumeBool() ? c10::IValue(whole_number(data)) : c10::IValue(number(data));
+      switch (data.ConsumeIntegralInRange(0, 2)) {
+        case 0: return whole_number(data);
+        case 1: return number(data);
+        default: return complex_number(data);
+      }
+    case TypeKind::VarType:
+    case TypeKind::AnyType: return value(*any_type(data), data);
     case TypeKind::StringType: {
-      static constexpr std::array<const char*, 10> texts{
-          "none", "tanh", "floor", "bhnd,bhmd->bhnm", "...i,i->...", "", "->", "ij,jk", "ii->i", "a->aa"};
+      static constexpr std::array<const char*, 12> texts{"none",        "tanh",  "floor", "bhnd,bhmd->bhnm",
+                                                         "...i,i->...", "",      "->",    "ij,jk",
+                                                         "ii->i",       "a->aa", "{}",    "{} of {}"};
       return std::string(data.PickValueInArray(texts));
     }
     default: return c10::Device(c10::DeviceType::CPU);
@@ -121,7 +163,23 @@ c10::IValue argument_of(const c10::FunctionSchema& schema, const c10::Argument& 
     case ArgumentKind::other: break;
   }
   if (schema.name() == "aten::to" && argument.name() == "device") return c10::Device(c10::DeviceType::CPU);
+  if (schema.name() == "aten::tensor" && argument.name() == "data")
+    return list(type_of_numbers(data, deepest), data);
   return value(*argument.type(), data);
+}
+
+// What follows the arguments of a schema that ends with `...`, and how many there are in all.
+void push_more(const c10::FunctionSchema& schema, torch::jit::Stack& stack, Data& data) {
+  constexpr std::size_t most = 5;
+  for (std::size_t i = data.ConsumeIntegralInRange<std::size_t>(0, most); i > 0; --i) {
+    if (schema.name() != "aten::einsum")
+      stack.push_back(value(*any_type(data), data));
+    else if (data.ConsumeBool())
+      stack.push_back(list(c10::IntType::get(), data));
+    else
+      stack.push_back(tensor(data));
+  }
+  stack.push_back(static_cast<std::int64_t>(stack.size()));
 }
 
 // The sanitizers' report ends inside LibTorch: HYDRASCOPE_TELL=1 build/fuzz/operators_fuzz INPUT tells what
@@ -143,7 +201,9 @@ Operators known_operators() {
   Operators known = torch::jit::getAllOperators();
   std::erase_if(known, [](const auto& one) {
     const c10::FunctionSchema& schema = one->schema();
-    return !is_allowed(schema) || schema.is_vararg() ||
+    // As check_operators() lets through.
+    const bool refused = schema.name() == "aten::tensor" && schema.overload_name() == "complex";
+    return refused || !is_allowed(schema) ||
            !std::ranges::all_of(schema.arguments(),
                                 [](const c10::Argument& argument) { return can_make(*argument.type()); });
   });
@@ -161,6 +221,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, const std::size
   torch::jit::Stack stack;
   for (const c10::Argument& argument : chosen.schema().arguments())
     stack.push_back(argument_of(chosen.schema(), argument, data));
+  if (chosen.schema().is_vararg()) push_more(chosen.schema(), stack, data);
   const at::NoGradGuard no_gradients;
   constexpr std::size_t most_bytes = std::size_t{64} << 20;
   const AllocationLimit limit(most_bytes);
