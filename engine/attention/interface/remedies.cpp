@@ -1,11 +1,10 @@
 #include "engine/attention/interface/remedies.h"
 
-#include <exception>
 #include <new>
-#include <stdexcept>
 #include <utility>
 
 #include <c10/util/Exception.h>
+#include <dnnl.hpp>
 
 #include "engine/attention/interface/device.h"
 #include "engine/base/device_error.h"
@@ -39,11 +38,7 @@ Failure caught_failure(const std::string& device) {
     return failure_of(error, device);
   } catch (const std::bad_alloc&) {
     return out_of_memory();
-  } catch (const std::runtime_error&) { // an Error, Cancelled
-    throw;
-  } catch (const std::logic_error&) { // of the program
-    throw;
-  } catch (const std::exception& error) { // oneDNN's, which says no more when memory runs out
+  } catch (const dnnl::error& error) { // says no more when memory runs out
     return {Failure::Kind::memory, error.what()};
   }
 }

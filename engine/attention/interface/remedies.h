@@ -12,8 +12,8 @@ struct Failure {
   std::string reason; // "out of memory", "out of memory on cuda:0", or the first line of LibTorch's message
 };
 
-// For an exception handler: what the exception says that is being handled. Throws it again if it is an error
-// of the program's own or none of memory or of LibTorch. `device`: of the work, as on the command line.
+// For a catch block: classifies the current exception of LibTorch, oneDNN or the memory, and rethrows any
+// other. `device`: of the work, as on the command line.
 Failure caught_failure(const std::string& device);
 
 // What an error says besides the reason.
@@ -25,11 +25,11 @@ struct Remedies {
   std::string device = "cpu";     // of the work, as on the command line
 };
 
-// For an exception handler: throws BrokenDevice after errors of a device that last, Error for what else
-// caught_failure() names, and other exceptions again.
+// For a catch block: throws BrokenDevice or Error for what caught_failure() classifies, and rethrows any
+// other exception.
 [[noreturn]] void throw_with_remedy(const Remedies& remedies);
 
-// Calls `work`, and throws its errors as throw_with_remedy().
+// Calls `work`, and throws its errors as throw_with_remedy() does.
 template <typename Work>
 auto with_remedies(const Remedies& remedies, const Work& work) {
   try {

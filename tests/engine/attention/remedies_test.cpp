@@ -1,7 +1,7 @@
 // What LibTorch throws, with a subject and a remedy.
 #include "engine/attention/interface/remedies.h"
 
-#include <exception>
+#include <functional>
 #include <new>
 #include <stdexcept>
 
@@ -9,6 +9,7 @@
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <dnnl.hpp>
 
 #include "engine/base/device_error.h"
 #include "engine/base/error.h"
@@ -32,12 +33,6 @@ auto fails_with(const char* const message) {
   return [message] { with_remedies(remedies, [&] { C10_THROW_ERROR(Error, message); }); };
 }
 
-// oneDNN's is one.
-class OneDnnError : public std::exception {
-public:
-  const char* what() const noexcept override { return "could not create a memory object"; }
-};
-
 TEST(WithRemedies, ReturnsWhatTheWorkDoes) {
   EXPECT_EQ(with_remedies(remedies, [] { return 3; }), 3);
   int done = 0;
@@ -60,8 +55,11 @@ TEST(WithRemedies, NamesTheMemoryThatDoesNotSuffice) {
   EXPECT_THAT(throw_it<std::bad_alloc>, ThrowsMessage<Error>("draw: out of memory; buy some"));
   const auto too_large = [] { with_remedies(remedies, [] { at::empty({std::int64_t{1} << 50}); }); };
   EXPECT_THAT(too_large, ThrowsMessage<Error>("draw: out of memory; buy some"));
-  EXPECT_THAT(throw_it<OneDnnError>,
-              ThrowsMessage<Error>("draw: could not create a memory object; buy some"));
+  const auto of_onednn = [] {
+    with_remedies(remedies,
+                  [] { throw dnnl::error(dnnl_out_of_memory, "could not create a memory object"); });
+  };
+  EXPECT_THAT(of_onednn, ThrowsMessage<Error>("draw: could not create a memory object; buy some"));
 }
 
 TEST(WithRemedies, SaysWhatElseFailsInOneLine) {
@@ -81,6 +79,7 @@ TEST(WithRemedies, LeavesTheProgramsOwnErrorsAsTheyAre) {
   EXPECT_THAT(misused, ThrowsMessage<UsageError>("--rows: is empty"));
   const auto wrong = [] { with_remedies(remedies, [] { throw std::logic_error("a row is missing"); }); };
   EXPECT_THAT(wrong, ThrowsMessage<std::logic_error>("a row is missing"));
+  EXPECT_THROW(throw_it<std::bad_function_call>(), std::bad_function_call);
 }
 
 } // namespace
