@@ -26,6 +26,7 @@
 #include "engine/training/loop/loop.h"
 #include "engine/training/loop/trained_parameters.h"
 #include "engine/training/tasks/finetuning.h"
+#include "engine/training/tasks/frozen_features.h"
 #include "engine/training/tasks/labelled_data.h"
 
 namespace hydrascope::training {
@@ -171,11 +172,15 @@ private:
     teacher_ = runnable(softmax_, matrices_in(products_, matrices), data_->plan());
     if (!is_converted_below()) return;
     softmax_.classes = prepared_.classes; // the same items
-    // What there is to note of the items has been reported.
+    FinetuneRequest request = request_;   // of the same size
+    auto& size = request.settings.execution.image_size;
+    if (const ModelInfo& info = prepared_.model->info(); info.input == InputKind::image)
+      size = size.value_or(info.image_size);
+    // The notes about the items were already reported.
     const auto without_notes = [&](const TrainingProgress& progress) {
       if (observer && progress.note.empty()) observer(progress);
     };
-    teacher_data_ = make_labelled_data(softmax_, request_, first_, products_, without_notes, stop_);
+    teacher_data_ = make_labelled_data(softmax_, request, first_, products_, without_notes, stop_);
     if (!teacher_data_) data_.reset(); // stopped
   }
 
@@ -187,9 +192,7 @@ private:
     return std::any_of(layers.begin(), layers.begin() + first_,
                        [](const KernelSpec& kernel) { return !kernel_info(kernel).exact_softmax; }) ||
            std::ranges::any_of(prepared_.adapters, [&](const AppliedAdapter& adapter) {
-             const AdapterParts& parts = adapter.parts;
-             return adapter.info.role != "tail" &&
-                    (parts.embeddings || (!parts.layers.empty() && *parts.layers.begin() < first_));
+             return adapter.info.role != "tail" && changes_weights_below(first_, adapter.parts);
            });
   }
 

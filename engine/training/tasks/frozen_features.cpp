@@ -63,6 +63,10 @@ ModelInput prepare_version(const Model& model, const Image& image, const int cop
   return prepare_picture(model, augmented_copy(image, copy, side, augmentation, key), image_size);
 }
 
+bool changes_weights_below(const int layer, const AdapterParts& parts) {
+  return parts.embeddings || (!parts.layers.empty() && *parts.layers.begin() < layer);
+}
+
 namespace {
 
 using nlohmann::json;
@@ -73,8 +77,7 @@ constexpr const char* cache_version = "features 3";
 // Whether an adapter changes what enters this layer. Its metadata list the layers that it trained, but not
 // the embeddings.
 bool changes_input_of(const int layer, const AdapterParts& parts) {
-  return parts.embeddings || (!parts.layers.empty() && *parts.layers.begin() < layer) ||
-         (!parts.maps.empty() && parts.maps.begin()->first < layer);
+  return changes_weights_below(layer, parts) || (!parts.maps.empty() && parts.maps.begin()->first < layer);
 }
 
 // Everything that hidden.layer of these pictures depends on.

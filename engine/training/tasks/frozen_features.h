@@ -36,6 +36,9 @@ private:
 ModelInput prepare_version(const Model& model, const Image& image, int copy, int image_size,
                            const Augmentation& augmentation, std::uint64_t key);
 
+// Whether an adapter has weights of the embeddings or of a layer before this one; maps of kernels are none.
+bool changes_weights_below(int layer, const AdapterParts& parts);
+
 // ---- The cache ----
 // A memory-mapped float16 file in the cache folder (engine/training/data/feature_file.h). All processes that
 // train on the same pictures fill it together, and a later run continues where they stopped.

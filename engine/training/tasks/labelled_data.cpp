@@ -219,7 +219,7 @@ private:
     return at::tensor(tokens, at::kLong);
   }
 
-  const FinetuneRequest& request_;
+  FinetuneRequest request_;
   const std::filesystem::path& data_;
   bool embeds_; // the embeddings are trained: nothing is cached
   at::Device device_;
@@ -356,7 +356,7 @@ private:
     }
   }
 
-  const FinetuneRequest& request_;
+  FinetuneRequest request_;
   const PreparedModel& prepared_;
   FrozenFront front_;
   ClassPlan plan_;

@@ -144,6 +144,22 @@ TEST(Teacher, IsAsItWasBeforeAConversionBelow) {
   EXPECT_GT(first_loss(request, {.layers = {1}, .head = false}), 1e-3);
 }
 
+// An adapter below that was trained on larger pictures decides their size, for the teacher, too.
+TEST(Teacher, SeesPicturesOfTheSameSize) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning_after_a_tail(folder, "front:1=hydra-cosine");
+  request.trained = {.layers = {0}, .head = false};
+  request.settings.execution.image_size = 42; // not 28
+  finetune(request);
+  const std::filesystem::path converted = folder / "converted.safetensors";
+  std::filesystem::rename(request.settings.output, converted);
+
+  request.settings.adapters.files.push_back(converted);
+  request.settings.execution.image_size.reset();
+  request.distillation_hidden = 1; // its distance needs the same number of tokens
+  EXPECT_GT(first_loss(request, {.layers = {1}, .head = false}), 0);
+}
+
 // Its classifier is that of the tail, not of a conversion to other classes.
 TEST(Teacher, HasTheSameClasses) {
   const ToyFolder folder;
