@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
 #include "app/commands/output.h"
 #include "engine/run/run.h"
 

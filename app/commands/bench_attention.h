@@ -7,11 +7,14 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
-#include "engine/base/device_error.h"
+#include "engine/base/error.h"
 #include "engine/measure/scaling.h"
+
+namespace CLI {
+class App;
+} // namespace CLI
 
 namespace hydrascope::app {
 
@@ -41,13 +44,13 @@ nlohmann::ordered_json scaling_entry(const ScalingPoint& point, const ScalingSet
 
 ScalingLimits limits_of(double point_seconds);
 
-// Calls `measure`, which adds to `points`, then `print`. Where the device does no further work, prints what
-// was measured before, and throws.
+// Calls `measure`, which adds to `points`, then `print`; after an error `print` shows what was measured
+// before.
 template <typename Points, typename Measure, typename Print>
 void measure_and_print(const Points& points, const Measure& measure, const Print& print) {
   try {
     measure();
-  } catch (const BrokenDevice&) {
+  } catch (const Error&) { // of the device, or of its memory
     if (!points.empty()) print();
     throw;
   }

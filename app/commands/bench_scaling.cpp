@@ -7,6 +7,8 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "app/commands/bench_attention.h"
 #include "app/commands/commands.h"
