@@ -9,6 +9,7 @@
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
+#include "engine/attention/own/allocation_limit.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/safetensors.h"
@@ -180,6 +181,16 @@ TEST_F(Adapters, WrongTensorsAreRefusedByName) {
   refused("classifier.weight", at::zeros({4, 23}));
   refused("kernel.7.hedgehog.query_map.weight", at::zeros({2, 12, 12}));
   refused("kernel.x", at::zeros({1}));
+}
+
+TEST_F(Adapters, BlameNoFileWhereMemoryDoesNotHoldThem) {
+  const std::string weight = "classifier.weight"; // its update is a product
+  write_adapter(file(), {{weight + ".lora_A", at::ones({1, 48})}, {weight + ".lora_B", at::ones({4, 1})}},
+                {{"role", "tail"}, {"base", model_->hash()}, {"lora_alpha", "1"}});
+  const AdapterInfo adapter = read_adapter_info(file());
+  EXPECT_NO_THROW(apply_adapter(model_, adapter, {}));
+  const AllocationLimit limit(1);
+  EXPECT_THROW(apply_adapter(model_, adapter, {}), c10::OutOfMemoryError);
 }
 
 TEST_F(Adapters, KernelParametersAreServedByLayerAndKernel) {

@@ -69,7 +69,7 @@ protected:
   fs::path folder_;
 };
 
-// GPT-2's products are turned, which takes memory.
+// GPT-2's weights are transposed, which takes memory.
 TEST(LoadingAModel, ThatMemoryDoesNotHoldBlamesNoFile) {
   const AllocationLimit limit(1);
   EXPECT_THROW(load_model(golden_folder() / "decoders/gpt2"), c10::OutOfMemoryError);
