@@ -34,8 +34,8 @@ inline bool lacks_host_memory(const std::string_view message) {
   return message.find("DefaultCPUAllocator: can't allocate memory") != std::string_view::npos;
 }
 
-// An error after which nothing works on the device before the program is restarted. What goes on after an
-// error of one item ends at this one.
+// An error after which nothing works on the device before the program is restarted. Loops that continue after
+// the error of one item stop at this one.
 class BrokenDevice : public Error {
 public:
   BrokenDevice(const std::string_view subject, const std::string_view reason)

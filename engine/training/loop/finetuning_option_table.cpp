@@ -193,7 +193,7 @@ std::vector<TrainingOption> finetuning_options() {
        .access = field([](OfFinetuning auto& request) -> auto& { return request.distillation_alpha; }),
        .objectives = {Objective::classification},
        .help = "share of the loss that is the divergence from the same model as it was trained with softmax, "
-               "in layers that are not trained, too (DeiT's soft distillation); 0: labels alone",
+               "in every layer, trained or not (DeiT's soft distillation); 0: labels alone",
        .check = within(0, 1),
        .label = "Softmax share",
        .tooltip = "Sets the share of the loss that pulls the model towards its own predictions with softmax\n"
