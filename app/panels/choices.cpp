@@ -187,7 +187,8 @@ void patch_entry(Editor& editor, const RunResult& run) {
 
 void word_entries(Editor& editor, const RunResult& run) {
   const Scene& scene = editor.document().scene();
-  const std::int64_t first = run.model.causal ? 0 : 1; // the class token has an entry of its own
+  // A model's class token has an entry of its own.
+  const std::int64_t first = run.model.causal || run.model.capture ? 0 : 1;
   for (std::int64_t token = first; token < static_cast<std::int64_t>(run.tokens.size()); ++token) {
     ImGui::PushID(static_cast<int>(token));
     const std::string name = as_label(token_name(run, token));
