@@ -52,11 +52,11 @@ struct PictureChecks {
   ByFile newer;
   std::size_t total = 0;
   bool running = false;
-  bool renews = false;              // the pass fills `newer`
+  bool renews = false;              // the pass fills `newer`, or has failed: `found` is of earlier weights
   bool failed = false;              // before the last picture
   std::size_t wrong = 0, right = 0; // of `found`
 
-  std::size_t seen() const { return renews ? newer.size() : found.size(); } // by the pass under way
+  std::size_t predicted() const { return renews ? newer.size() : found.size(); } // by the pass under way
 };
 
 // Whether the best prediction is the class named by `label`: by an adapter's class id, else by the class's

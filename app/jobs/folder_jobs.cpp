@@ -46,7 +46,7 @@ std::string check_key(const Document& document) {
   return setup_key(document.scene_of(InputKind::image), Side::a) + "\n" + execution_key(document.execution);
 }
 
-// The same for all adapters.
+// Without the adapters.
 std::string kernels_key(const Document& document) {
   Scene scene = document.scene_of(InputKind::image);
   scene.adapters = {};
@@ -148,15 +148,18 @@ bool FolderCheck::update(Editor& editor, bool interactive_run, const std::filesy
   }
   const AdapterChoice& adapters = document.scene_of(InputKind::image).adapters;
   if (live.empty() || adapters.automatic || std::ranges::count(adapters.files, live) == 0) edition = 0;
-  const bool free = job == nullptr && !checks.failed;
-  const bool unfinished = free && (checks.renews || checks.found.size() < checks.total);
-  // The training gets as much time as the pass took.
-  const bool rested = std::chrono::steady_clock::now() - ended_ >= ended_ - began_;
+  const bool unfinished =
+      job == nullptr && !checks.failed && (checks.renews || checks.found.size() < checks.total);
+  const bool outdated = job == nullptr && checks.edition != edition; // also where the last pass has failed
+  // The training gets as much time as the pass took, unless it is paused.
+  const auto next = editor.training.paused ? ended_ : ended_ + (ended_ - began_);
+  const std::chrono::duration<double> wait = next - std::chrono::steady_clock::now();
   if (checks.setup != check_key(document) || checks.folder != document.folder || unfinished ||
-      (free && checks.edition != edition && rested)) {
+      (outdated && wait.count() <= 0)) {
     start(editor, edition);
     return true;
   }
+  if (outdated) editor.draw_at(editor.clock() + wait.count());
   if (job == nullptr) return false;
   job->pause(interactive_run);
   const auto [found, done, problem] = job->take();
@@ -165,8 +168,9 @@ bool FolderCheck::update(Editor& editor, bool interactive_run, const std::filesy
   if (!problem.empty()) editor.say(Severity::error, problem);
   const bool first = !checks.renews;
   if (done) {
-    checks.running = checks.renews = false;
+    checks.running = false;
     checks.failed = !problem.empty();
+    checks.renews = checks.renews && checks.failed; // `found` is still of earlier weights
     ended_ = std::chrono::steady_clock::now();
     jobs_.finish();
     if (!first && checks.newer.size() == checks.total) checks.found = std::move(checks.newer);

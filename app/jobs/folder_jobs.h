@@ -32,8 +32,7 @@ public:
   // Once per frame: starts and stops the job as the document requires and takes its results. `live` is the
   // file of the adapter in training (empty: none), and `edition` the number of its version. Returns whether
   // anything changed.
-  bool update(Editor& editor, bool interactive_run, const std::filesystem::path& live = {},
-              std::uint64_t edition = 0);
+  bool update(Editor& editor, bool interactive_run, const std::filesystem::path& live, std::uint64_t edition);
 
 private:
   void start(Editor& editor, std::uint64_t edition);

@@ -55,10 +55,11 @@ std::vector<JobState> running_jobs(const Editor& editor) {
          .details = fmt::format("{} of {} pictures measured", folder.pictures.size(), folder.total)});
   const PictureChecks& checks = editor.checks;
   if (checks.running)
-    states.push_back({.text = fmt::format("wrong first {:.0f} %",
-                                          100 * static_cast<double>(checks.seen()) /
-                                              static_cast<double>(std::max<std::size_t>(1, checks.total))),
-                      .details = fmt::format("{} of {} pictures predicted", checks.seen(), checks.total)});
+    states.push_back(
+        {.text = fmt::format("wrong first {:.0f} %",
+                             100 * static_cast<double>(checks.predicted()) /
+                                 static_cast<double>(std::max<std::size_t>(1, checks.total))),
+         .details = fmt::format("{} of {} pictures predicted", checks.predicted(), checks.total)});
   return states;
 }
 

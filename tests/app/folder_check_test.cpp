@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -54,17 +55,31 @@ protected:
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   void start() {
+    started_ = std::chrono::steady_clock::now();
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     do update();
     while (!checks().running && std::chrono::steady_clock::now() < end);
     ASSERT_TRUE(checks().running);
   }
-  // Also checks what a user sees until all pictures have been seen: `verdict` for the one in "red".
-  void finish(const Verdict verdict) {
-    while (checks().running) {
-      EXPECT_EQ(checks().found.size(), 2U);
-      EXPECT_EQ(of_red(), verdict);
+  // Also checks what a user sees until all pictures are predicted again: `shown` for the one in "red".
+  void finish(const std::optional<Verdict> shown = {}) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (checks().running && std::chrono::steady_clock::now() < end) {
+      if (shown) {
+        EXPECT_EQ(checks().found.size(), 2U);
+        EXPECT_EQ(of_red(), *shown);
+      }
       update();
+    }
+    ASSERT_FALSE(checks().running);
+    pass_ = std::chrono::steady_clock::now() - started_;
+  }
+  // For longer than the training has before the next pass.
+  void expect_rest() {
+    const auto end = std::chrono::steady_clock::now() + 2 * pass_;
+    while (std::chrono::steady_clock::now() < end) {
+      update();
+      ASSERT_FALSE(checks().running);
     }
   }
   const PictureChecks& checks() const { return editor_.checks; }
@@ -73,13 +88,15 @@ protected:
   ScratchFolder scratch_;
   fs::path live_ = scratch_ / "live.safetensors";
   std::uint64_t edition_ = 1;
+  std::chrono::steady_clock::time_point started_;
+  std::chrono::steady_clock::duration pass_{}; // at least what the last one took
   Editor editor_;
   FolderCheck check_{{}, make_model_store()};
 };
 
-TEST_F(FolderCheckTest, KeepsTheOrderUntilNewerWeightsHaveSeenAll) {
+TEST_F(FolderCheckTest, KeepsTheOrderUntilAllArePredictedAgain) {
   start();
-  while (checks().running) update();
+  finish();
   const Verdict known = of_red();
   EXPECT_NE(known, Verdict::unknown);
   EXPECT_EQ(checks().wrong + checks().right, 2U);
@@ -91,8 +108,7 @@ TEST_F(FolderCheckTest, KeepsTheOrderUntilNewerWeightsHaveSeenAll) {
   finish(known);
   EXPECT_EQ(of_red(), Verdict::unknown);
   EXPECT_EQ(checks().wrong + checks().right, 1U);
-  for (int i = 0; i < 20; ++i) update();
-  EXPECT_FALSE(checks().running); // until there are newer ones
+  expect_rest(); // until there are newer ones
 
   // The end of the training: another file, and it is no longer live.
   const fs::path written = scratch_ / "written.safetensors";
@@ -112,6 +128,63 @@ TEST_F(FolderCheckTest, KeepsTheOrderUntilNewerWeightsHaveSeenAll) {
   start();
   EXPECT_TRUE(checks().found.empty());
   EXPECT_FALSE(checks().renews);
+}
+
+TEST_F(FolderCheckTest, TriesAgainAfterNewerWeightsHaveFailed) {
+  start();
+  finish();
+  const Verdict known = of_red();
+  write_file_atomically(live_, "no adapter");
+  edition_ = 2;
+  start();
+  finish(known);
+  EXPECT_TRUE(checks().failed);
+  EXPECT_TRUE(checks().renews); // what is shown is of earlier weights
+  EXPECT_EQ(of_red(), known);
+  expect_rest();
+
+  // Switched off and on again.
+  write_adapter(live_, "tan");
+  const auto show = [&](const bool wrong_first) {
+    editor_.change("Order", [&](Document& document) { document.wrong_first = wrong_first; });
+  };
+  show(false);
+  update();
+  show(true);
+  start();
+  finish(known);
+  EXPECT_FALSE(checks().failed);
+  EXPECT_FALSE(checks().renews);
+  EXPECT_EQ(of_red(), Verdict::unknown);
+
+  // By newer weights.
+  write_file_atomically(live_, "no adapter");
+  edition_ = 3;
+  start();
+  finish(Verdict::unknown);
+  EXPECT_TRUE(checks().failed);
+  write_adapter(live_, "red");
+  edition_ = 4;
+  start();
+  finish(Verdict::unknown);
+  EXPECT_FALSE(checks().failed);
+  EXPECT_EQ(of_red(), known);
+}
+
+TEST_F(FolderCheckTest, WakesTheWindowForNewerWeights) {
+  start();
+  finish();
+  edition_ = 2;
+  update();
+  if (!checks().running) { // the training's turn is not over yet
+    EXPECT_LE(editor_.frame_requests().at, editor_.clock() + std::chrono::duration<double>(pass_).count());
+  }
+  start();
+  finish();
+  editor_.training.paused = true;
+  edition_ = 3;
+  update();
+  EXPECT_TRUE(checks().running); // at once
 }
 
 } // namespace

@@ -183,11 +183,15 @@ void PictureStrip::draw_folder_line(const PictureFolder& folder) {
     std::string counts =
         whole || checks.renews
             ? fmt::format("{} wrong, {} right", checks.wrong, checks.right)
-            : fmt::format("{} wrong, {} of {} seen", checks.wrong, checks.found.size(), checks.total);
-    if (checks.renews) counts += fmt::format("; {} of {} seen anew", checks.newer.size(), checks.total);
+            : fmt::format("{} wrong, {} of {} predicted", checks.wrong, checks.found.size(), checks.total);
+    if (checks.renews)
+      counts += checks.failed ? " by earlier weights"
+                              : fmt::format("; {} of {} predicted again", checks.newer.size(), checks.total);
     ellipsis_text(counts, ImGui::GetContentRegionAvail().x, theme::quiet);
     if (checks.renews && ImGui::IsItemHovered())
-      text_tooltip(counts + "\nThe weights have changed; the order stays until all pictures are seen anew.");
+      text_tooltip(counts + (checks.failed ? "\nThe predictions by the newer weights have failed."
+                                           : "\nThe weights have changed; the order changes once all "
+                                             "pictures are predicted again."));
   }
   ImGui::PopFont();
 }
