@@ -54,6 +54,11 @@ struct Snapshot {
   std::string failure(Side side) const {
     return of(side).cancelled ? "Stopped before there were results." : of(side).error;
   }
+  // The same after the side's name: "B: out of memory".
+  std::string named_failure(Side side) const {
+    const std::string text = failure(side);
+    return text.empty() ? text : side_name(side) + (": " + text);
+  }
   // For how long there have been any; nullopt: there are none.
   std::optional<double> stale_seconds() const {
     std::optional<double> longest;

@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include <fmt/format.h>
-
 #include "app/ui/widgets.h"
 
 namespace hydrascope::app {
@@ -34,11 +32,12 @@ void missing_notice(const Graphics& graphics, const std::string& error) {
 }
 
 std::string why_none(const Snapshot& snapshot, Side side) {
-  const Shown shown = snapshot.document->view.shown;
   if (!shows_both(snapshot.document->view)) return {};
+  const SideResults& results = snapshot.of(side);
+  const bool some = results.any() != nullptr;
+  if (some && results.fresh && snapshot.computing) return {}; // the failure may be another panel's
   const std::string failure = snapshot.failure(side);
-  if (failure.empty()) return snapshot.of(side).any() == nullptr ? missing_text(failure) : "";
-  return shown == Shown::difference ? fmt::format("{}: {}", side_name(side), failure) : failure;
+  return some ? failure : missing_text(failure);
 }
 
 std::array<std::string, 3> failures_of(const Snapshot& snapshot) {
@@ -46,9 +45,8 @@ std::array<std::string, 3> failures_of(const Snapshot& snapshot) {
   std::string& of_difference = texts[2];
   for (const Side side : {Side::a, Side::b}) {
     if (snapshot.of(side).any() != nullptr) continue;
-    std::string& text = texts[static_cast<std::size_t>(side)];
-    text = snapshot.failure(side);
-    if (of_difference.empty() && !text.empty()) of_difference = fmt::format("{}: {}", side_name(side), text);
+    texts[static_cast<std::size_t>(side)] = snapshot.failure(side);
+    if (of_difference.empty()) of_difference = snapshot.named_failure(side);
   }
   return texts;
 }

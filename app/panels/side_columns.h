@@ -41,10 +41,10 @@ void side_heading(const Graphics& graphics, Shown side);
 std::string missing_text(const std::string& error);
 // Fills the place with it.
 void missing_notice(const Graphics& graphics, const std::string& error = {});
-// Why a compared side whose results lack what a panel shows stands without it beside the other; empty: the
-// panel keeps the last until there is a newer one.
+// Why a side's column is empty in a comparison, where its results lack what the panel shows; empty: the panel
+// keeps the last results.
 std::string why_none(const Snapshot& snapshot, Side side);
-// Why A, B and A − B have no results and will have none; each empty if it has some, or may have.
+// The failures of A, B and A − B (which names the side); each empty where there are results, or may be some.
 std::array<std::string, 3> failures_of(const Snapshot& snapshot);
 
 // A View is the content of one column. It has
@@ -136,7 +136,7 @@ public:
     }
     return all;
   }
-  // Whether draw() has nothing to show, not even why.
+  // Whether draw() has nothing to show, nor a failure.
   bool empty() const {
     for (std::size_t place = first_; place < first_ + count_; ++place)
       if (!views_[place].empty() || has_failed(place)) return false;
@@ -145,6 +145,8 @@ public:
   // What stands in the place of a view that is empty, one of shown(): why its side has failed, or that its
   // results are not there yet.
   std::string why_empty(std::size_t index) const { return missing_text(failures_[first_ + index]); }
+  // Why there are not all results: of several sides the first failure, with its side's name; may be empty.
+  const std::string& failure() const { return failures_[count_ > 1 ? 2 : first_]; }
   // Whether draw() has put the choice of one of three above the view.
   bool has_tabs() const { return has_tabs_; }
 
@@ -164,7 +166,7 @@ private:
   }
 
   std::array<View, 3> views_;           // A, B, A − B
-  std::array<std::string, 3> failures_; // likewise; of a view that is not shown of no account
+  std::array<std::string, 3> failures_; // likewise
   std::size_t first_ = 0, count_ = 1;
   std::size_t tab_ = 0; // the only one drawn in a narrow panel that shows all
   bool has_tabs_ = false;

@@ -380,7 +380,7 @@ void Application::draw_frame() {
 std::optional<Figure> Application::figure_of(const std::string& id) const {
   std::optional<Figure> figure = panels_->figure(id, snapshot_);
   if (!figure) return std::nullopt;
-  return with_session(std::move(*figure), id, *editor_, snapshot_.shown(), *hashes_);
+  return with_session(std::move(*figure), id, *editor_, snapshot_.present(), *hashes_);
 }
 
 Image Application::read_frame() {

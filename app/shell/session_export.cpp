@@ -122,6 +122,10 @@ public:
     coordinator_.drop_results();
     const std::optional<Document> followed = followed_document(editor_);
     const Document& document = followed ? *followed : editor_.document();
+    Snapshot snapshot;
+    snapshot.document = &document;
+    snapshot.results = {&coordinator_.results(Side::a), &coordinator_.results(Side::b)};
+    snapshot.times = &coordinator_.times();
     const auto start = std::chrono::steady_clock::now();
     constexpr std::chrono::minutes patience{60};
     for (int settled = 0; settled < 2;) { // once more after prepare(), which may request more
@@ -136,11 +140,7 @@ public:
       panel.request(document, requested);
       requested = of_model(document, std::move(requested));
       coordinator_.update(document, requested, editor_.clock());
-      Snapshot snapshot;
-      snapshot.document = &document;
-      snapshot.results = {&coordinator_.results(Side::a), &coordinator_.results(Side::b)};
       snapshot.stamp = ++stamp_;
-      snapshot.times = &coordinator_.times();
       panel.prepare(snapshot);
       settled = coordinator_.settled() ? settled + 1 : 0;
       if (settled > 0) continue;
@@ -151,8 +151,7 @@ public:
     }
     std::optional<Figure> figure = panel.figure();
     if (!figure || figure->panels.empty()) return std::nullopt;
-    figure = with_session(std::move(*figure), panel.id(), editor_,
-                          coordinator_.results(edited_side(editor_.document().view)), *hashes_);
+    figure = with_session(std::move(*figure), panel.id(), editor_, snapshot.present(), *hashes_);
     figure->provenance = with_style(figure->provenance, style);
     return figure;
   }

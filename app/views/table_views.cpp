@@ -78,14 +78,12 @@ std::string prediction_value(const RunResult& run, const Prediction& prediction)
   return predicts_number(run.model) ? number_text(prediction.logit) : percent_text(prediction.probability);
 }
 
-std::vector<std::string> effect_lines(const RunResult& a, const RunResult* b) {
+std::vector<std::string> effect_lines(const RunResult* a, const RunResult* b, const bool with_b) {
   std::vector<std::string> lines;
-  if (b == nullptr) {
-    if (a.whole) lines.push_back(effect_text(a));
-    return lines;
+  for (const auto& [side, run] : {std::pair(Side::a, a), std::pair(Side::b, b)}) {
+    if (run == nullptr || !run->whole) continue;
+    lines.push_back(with_b ? fmt::format("{}, {}", side_name(side), effect_text(*run)) : effect_text(*run));
   }
-  if (a.whole) lines.push_back(fmt::format("{}, {}", side_name(Side::a), effect_text(a)));
-  if (b->whole) lines.push_back(fmt::format("{}, {}", side_name(Side::b), effect_text(*b)));
   return lines;
 }
 

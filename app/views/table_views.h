@@ -20,8 +20,8 @@ std::string prediction_name(const RunResult& run, const Prediction& prediction);
 // Its probability, or the number where the model predicts one.
 std::string prediction_value(const RunResult& run, const Prediction& prediction);
 // What hiding tokens and muting heads has changed: "2 hidden: cat 90 % → 40 %". A line for each run of which
-// there is something hidden or muted; with two runs each line names its side. `b` may be null.
-std::vector<std::string> effect_lines(const RunResult& a, const RunResult* b);
+// there is something hidden or muted. Each may be null. `with_b`: each line names its side.
+std::vector<std::string> effect_lines(const RunResult* a, const RunResult* b, bool with_b);
 // The `count` most likely classes or next tokens of each run as bars; null runs are skipped.
 Figure predictions_figure(std::span<const RunResult* const> runs, int count = 5);
 

@@ -43,7 +43,7 @@ struct Axis {
 // How the cells of a map that have no number are drawn.
 enum class MissingCells {
   hatched, // masked or undefined
-  grey,    // beyond the map's triangle: keys after the query. On a light ground 0 is white
+  grey,    // beyond the map's triangle: keys after the query; grey, because 0 has the ground's colour
   blank    // there is nothing to count
 };
 

@@ -124,16 +124,16 @@ WeightsResult lower_triangle() {
   return weights;
 }
 
-void expect_blank_after_the_query(const HeatMapPanel& panel) {
+void expect_grey_after_the_query(const HeatMapPanel& panel) {
   EXPECT_EQ(panel.missing, MissingCells::grey);
   for (std::size_t row = 0; row < 4; ++row)
     for (std::size_t key = 0; key < 4; ++key)
       EXPECT_EQ(std::isnan(panel.values.values[row * 4 + key]), key > row) << row << ' ' << key;
 }
 
-TEST(CausalWeights, AreBlankAfterTheQuery) {
+TEST(CausalWeights, AreGreyAfterTheQuery) {
   const HeatMapPanel panel = weights_panel(some_text(), lower_triangle(), nullptr, {});
-  expect_blank_after_the_query(panel);
+  expect_grey_after_the_query(panel);
   EXPECT_EQ(panel.scale.low, 0.0);
   EXPECT_EQ(panel.scale.high, 1.0);
   // Of encoders nothing is.
@@ -142,7 +142,7 @@ TEST(CausalWeights, AreBlankAfterTheQuery) {
   EXPECT_FALSE(std::isnan(weights_panel(encoder, lower_triangle(), nullptr, {}).values.values[1]));
 }
 
-TEST(CausalWeights, AreBlankAfterAWord) {
+TEST(CausalWeights, AreGreyAfterAWord) {
   WeightsOptions options;
   options.tokens.whole_words = true;
   const HeatMapPanel panel = weights_panel(some_text(), lower_triangle(), nullptr, options);
@@ -189,11 +189,11 @@ RunResult crossed_run() {
   return captured_run(capture);
 }
 
-TEST(CausalWeights, OfACaptureAreBlankAfterTheQueryToo) {
+TEST(CausalWeights, OfACaptureAreGreyAfterTheQueryToo) {
   CaptureInfo causal;
   causal.causal = true;
   const RunResult run = captured_run(causal);
-  expect_blank_after_the_query(weights_panel(run, lower_triangle(), nullptr, {}));
+  expect_grey_after_the_query(weights_panel(run, lower_triangle(), nullptr, {}));
   WeightsOptions words;
   words.tokens.whole_words = true;
   EXPECT_TRUE(std::isnan(weights_panel(run, lower_triangle(), nullptr, words).values.values[5]));

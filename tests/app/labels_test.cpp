@@ -47,12 +47,14 @@ RunResult run_with_hidden_patches(const Prediction& now) {
 TEST(HidingEffect, NamesTheSideWhereBothAreShown) {
   const RunResult a = run_with_hidden_patches({.index = 3, .label = "cat", .probability = 0.5, .logit = 0.5});
   RunResult b = run_with_hidden_patches({.index = 4, .label = "dog", .probability = 0.25, .logit = 0});
-  EXPECT_EQ(effect_lines(a, nullptr), std::vector<std::string>{"2 hidden: cat 75 % → 50 %"});
-  EXPECT_EQ(effect_lines(a, &b), (std::vector<std::string>{"A, 2 hidden: cat 75 % → 50 %",
-                                                           "B, 2 hidden: cat 75 % became dog 25 %"}));
+  EXPECT_EQ(effect_lines(&a, nullptr, false), std::vector<std::string>{"2 hidden: cat 75 % → 50 %"});
+  const std::string of_b = "B, 2 hidden: cat 75 % became dog 25 %";
+  EXPECT_EQ(effect_lines(&a, &b, true), (std::vector<std::string>{"A, 2 hidden: cat 75 % → 50 %", of_b}));
+  EXPECT_EQ(effect_lines(nullptr, &b, true), std::vector<std::string>{of_b}); // A has failed
   b.whole.reset();
-  EXPECT_EQ(effect_lines(a, &b), std::vector<std::string>{"A, 2 hidden: cat 75 % → 50 %"});
-  EXPECT_TRUE(effect_lines(run_of_layers("softmax"), nullptr).empty());
+  EXPECT_EQ(effect_lines(&a, &b, true), std::vector<std::string>{"A, 2 hidden: cat 75 % → 50 %"});
+  const RunResult whole = run_of_layers("softmax");
+  EXPECT_TRUE(effect_lines(&whole, nullptr, false).empty());
 }
 
 TEST(PredictionsFigure, SaysThatLabelsAreIndependent) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -216,7 +217,9 @@ void a_side_that_fails_leaves_nothing_old(ImGuiTestContext* context) {
       IM_CHECK_GT(results_of(working).any()->tokens.size(), 16U);
       if (panel == "focus") { // the working side's alone
         IM_CHECK(context->ItemExists("//###focus/**/$$9/token"));
-        IM_CHECK_EQ(application().figure_of("focus").value().panels.size(), 1U);
+        const Figure figure = application().figure_of("focus").value();
+        IM_CHECK_EQ(figure.panels.size(), 1U);
+        IM_CHECK(!figure.provenance.empty());
       }
       if (panel == "values") {
         const auto found =
@@ -237,6 +240,57 @@ void a_side_that_fails_leaves_nothing_old(ImGuiTestContext* context) {
   start_over(context);
 }
 
+// A column that shows nothing but whether there are results.
+struct AnyResults {
+  bool there = false;
+  void prepare(const Snapshot& snapshot) { there = snapshot.shown().any() != nullptr; }
+  void subtract(const AnyResults& a, const AnyResults& b) { there = a.there && b.there; }
+  bool empty() const { return !there; }
+};
+
+// B has failed without results.
+void a_side_that_fails_says_why(ImGuiTestContext*) {
+  Document shown_document = copy_of_document();
+  SideResults a, b;
+  b.error = "out of memory";
+  Snapshot snapshot;
+  snapshot.document = &shown_document;
+  snapshot.results = {&a, &b};
+  SideColumns<AnyResults> columns;
+  const auto show = [&](Shown shown) {
+    shown_document.view.shown = shown;
+    columns.prepare(snapshot);
+  };
+  for (const Shown shown : {Shown::a, Shown::b, Shown::difference, Shown::all}) {
+    show(shown);
+    const bool both = shown == Shown::difference || shown == Shown::all;
+    IM_CHECK_STR_EQ(why_none(snapshot, Side::a).c_str(), both ? "not there yet" : "");
+    IM_CHECK_STR_EQ(why_none(snapshot, Side::b).c_str(), both ? "out of memory" : "");
+    const std::string all = both ? "B: out of memory" : shown == Shown::b ? "out of memory" : "";
+    IM_CHECK_STR_EQ(columns.failure().c_str(), all.c_str());
+    IM_CHECK_EQ(columns.empty(), shown == Shown::a);
+  }
+  using Texts = std::array<std::string, 3>;
+  IM_CHECK(failures_of(snapshot) == (Texts{"", "out of memory", "B: out of memory"}));
+  IM_CHECK_STR_EQ(columns.why_empty(0).c_str(), "not there yet");
+  IM_CHECK_STR_EQ(columns.why_empty(2).c_str(), "B: out of memory");
+  a.cancelled = true;
+  const std::string stopped = snapshot.failure(Side::a);
+  IM_CHECK(failures_of(snapshot) == (Texts{stopped, "out of memory", "A: " + stopped}));
+
+  // The failure of a comparison in another panel: what this one shows is still to come.
+  b.parts = {std::make_shared<const RunResult>()};
+  b.fresh = true;
+  snapshot.computing = true;
+  IM_CHECK_STR_EQ(why_none(snapshot, Side::b).c_str(), "");
+  IM_CHECK(failures_of(snapshot)[1].empty());
+  snapshot.computing = false;
+  IM_CHECK_STR_EQ(why_none(snapshot, Side::b).c_str(), "out of memory");
+  b.fresh = false; // its last results are of something else
+  snapshot.computing = true;
+  IM_CHECK_STR_EQ(why_none(snapshot, Side::b).c_str(), "out of memory");
+}
+
 // The rows are B's classes where A is the side that fails.
 void predictions_stand_without_the_side_that_fails(ImGuiTestContext* context) {
   for (const Side failing : {Side::b, Side::a}) {
@@ -252,6 +306,15 @@ void predictions_stand_without_the_side_that_fails(ImGuiTestContext* context) {
         fmt::format("//###predictions/$${}/class", working.any()->predictions.front().index);
     IM_CHECK(context->ItemExists(row.c_str()));
     IM_CHECK_EQ(application().figure_of("predictions").value().panels.size(), 1U);
+    editor().emit(BringToFront{"focus"});
+    settle(context);
+    const Figure focus = application().figure_of("focus").value();
+    IM_CHECK_EQ(focus.panels.size(), 1U);
+    IM_CHECK_EQ(focus.columns, 1); // with no blank place beside it
+    IM_CHECK(!focus.provenance.empty());
+    IM_CHECK(context->ItemExists("//###focus/##target")); // of the side that works
+    editor().emit(BringToFront{"predictions"});
+    settle(context);
     if (failing == Side::b) continue;
     change_view(editor(), "B", [](ViewOptions& view) { view.shown = Shown::b; });
     settle(context);
@@ -302,6 +365,7 @@ void register_column_tests(ImGuiTestEngine* engine) {
       values_are_sorted_and_copied;
   IM_REGISTER_TEST(engine, "columns", "a_side_that_fails_leaves_nothing_old")->TestFunc =
       a_side_that_fails_leaves_nothing_old;
+  IM_REGISTER_TEST(engine, "columns", "a_side_that_fails_says_why")->TestFunc = a_side_that_fails_says_why;
   IM_REGISTER_TEST(engine, "columns", "predictions_stand_without_the_side_that_fails")->TestFunc =
       predictions_stand_without_the_side_that_fails;
   IM_REGISTER_TEST(engine, "columns", "no_line_is_copied_that_is_not_meant")->TestFunc =

@@ -132,7 +132,8 @@ std::optional<ColumnMap> find_column_map(const SideResults& results, const Docum
 void FocusColumn::prepare(const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
   const SideResults& results = snapshot.shown();
-  error_ = snapshot.failure(edited_side(document.view));
+  const Side side = edited_side(document.view);
+  error_ = snapshot.one_of_two ? snapshot.named_failure(side) : snapshot.failure(side);
   auto found = find_column_map(results, document, kind_);
   newest_ = found.has_value();
   if (!newest_) {
@@ -147,7 +148,7 @@ void FocusColumn::prepare(const Snapshot& snapshot) {
 
 void FocusColumn::subtract(const FocusColumn& a, const FocusColumn& b, const Snapshot& snapshot) {
   const Document& document = *snapshot.document;
-  error_ = a.error_.empty() ? b.error_ : a.error_;
+  error_ = snapshot.named_failure(a.error_.empty() ? Side::b : Side::a);
   if (!a.newest_ || !b.newest_) {
     if (a.found_.run == nullptr || b.found_.run == nullptr) clear();
     return;

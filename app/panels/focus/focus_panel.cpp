@@ -184,15 +184,9 @@ public:
   }
 
   void draw() override {
-    draw_focus_toolbar(editor(), visible_.empty() ? nullptr : visible_.front()->run());
-    if (empty()) {
-      const std::string waiting = document().scene().input
-                                      ? "The focus map appears here as soon as the model has run."
-                                      : "Open a picture or a sentence (Ctrl+O), or drop one on the window.";
-      const bool empty_map = !visible_.empty() && visible_.front()->has_empty_map();
-      empty_notice(graphics(), empty_map ? visible_.front()->empty_reason() : waiting);
-      return;
-    }
+    const auto with_run = std::ranges::find_if(visible_, &FocusColumn::run);
+    draw_focus_toolbar(editor(), with_run == visible_.end() ? nullptr : (*with_run)->run());
+    if (empty()) return empty_notice(graphics(), why_empty());
     draw_maps();
   }
 
@@ -211,12 +205,24 @@ public:
       }
       last = column->kind();
     }
-    if (figure) figure->columns = document().kind == InputKind::text ? 1 : static_cast<int>(across_);
+    if (figure) // fewer panels than columns where a side has failed
+      figure->columns =
+          document().kind == InputKind::text ? 1 : static_cast<int>(std::min(across_, figure->panels.size()));
     return figure;
   }
 
 private:
   bool empty() const { return std::ranges::all_of(visible_, &FocusColumn::empty); }
+  std::string why_empty() const {
+    if (!visible_.empty()) {
+      const std::string& failure = columns_[static_cast<std::size_t>(visible_.front()->kind())].failure();
+      if (!failure.empty()) return failure;
+    }
+    const auto empty_map = std::ranges::find_if(visible_, &FocusColumn::has_empty_map);
+    if (empty_map != visible_.end()) return (*empty_map)->empty_reason();
+    return document().scene().input ? "The focus map appears here as soon as the model has run."
+                                    : "Open a picture or a sentence (Ctrl+O), or drop one on the window.";
+  }
 
   static constexpr float gap = theme::grid * 2, least_height = 160;
   static float share(float whole, std::size_t count) {
@@ -227,12 +233,13 @@ private:
   // largest.
   std::size_t best_across(ImVec2 room) const {
     if (visible_.size() != across_ || document().kind == InputKind::text) return across_;
+    const FocusColumn& full = **std::ranges::find_if_not(visible_, &FocusColumn::empty);
     std::size_t best = across_;
     float largest = 0;
     for (std::size_t across = across_; across > 0; --across) {
       const std::size_t rows = (across_ + across - 1) / across;
       const ImVec2 cell{share(room.x, across), share(room.y, rows)};
-      const float width = visible_.front()->picture_within(cell).x;
+      const float width = full.picture_within(cell).x;
       if (width <= largest || (rows > 1 && cell.y < least_height)) continue;
       largest = width;
       best = across;

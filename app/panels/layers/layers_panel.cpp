@@ -47,7 +47,7 @@ public:
     }
     hovered_.reset();
     const auto shown = columns_.shown();
-    if (std::ranges::all_of(shown, &LayerMaps::empty)) return empty_notice(graphics(), columns_.why_empty(0));
+    if (std::ranges::all_of(shown, &LayerMaps::empty)) return empty_notice(graphics(), columns_.failure());
     if (shown.size() == 1 && shown.front().same()) return empty_notice(graphics(), same_note);
     if (image_) {
       draw_pictures();
@@ -180,9 +180,12 @@ private:
     for (std::size_t i = 0; i < shown.size(); ++i) {
       const float y = from.y + line + static_cast<float>(i) * (side + stack_gap);
       if (const Scale* const scale = shown[i].scale()) colour_bar(graphics(), *scale, {right + 10, y}, side);
-      if (shown[i].empty()) // across the places of its maps
-        ImGui::GetWindowDrawList()->AddText({from.x, y}, theme::packed(theme::quiet),
-                                            fitted(columns_.why_empty(i), room.x).c_str());
+      if (!shown[i].empty()) continue;
+      // Across the places of its maps, whose tooltips have the whole text.
+      ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+      ImGui::GetWindowDrawList()->AddText({from.x, y}, theme::packed(theme::quiet),
+                                          fitted(columns_.why_empty(i), room.x).c_str());
+      ImGui::PopFont();
     }
     ImGui::PopFont();
   }
@@ -209,7 +212,10 @@ private:
     std::string tooltip = fmt::format("layer {}", layer);
     float y = at.y + line;
     for (std::size_t i = 0; i < shown.size(); ++i, y += side + stack_gap) {
-      if (index >= shown[i].maps().size()) continue; // no results
+      if (index >= shown[i].maps().size()) { // no results
+        tooltip += fmt::format("\n{}: {}", title(i), columns_.why_empty(i));
+        continue;
+      }
       LayerMaps::Map& map = shown[i].maps()[index];
       list->AddRectFilled({at.x, y}, {at.x + side, y + side}, theme::packed(theme::raised));
       map.texture.draw(graphics(), list, {at.x, y}, {at.x + side, y + side}, brightness());

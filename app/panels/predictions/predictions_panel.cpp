@@ -66,7 +66,7 @@ public:
     if (a == nullptr && b == nullptr) return;
     const RunResult& run = a == nullptr ? *b : *a;
     no_classifier_ = run.predictions.empty();
-    effects_ = effect_lines(run, a == nullptr ? nullptr : b);
+    effects_ = effect_lines(a, b, with_b_);
     if (predicts_number(run.model) && !run.predictions.empty()) {
       number_ = fmt::format("{}: {}", prediction_name(run, run.predictions.front()),
                             prediction_value(run, run.predictions.front()));
@@ -137,9 +137,8 @@ private:
     const bool both = snapshot.document->view.shown != Shown::a;
     const auto run_of = [&](Side side) -> std::shared_ptr<const RunResult> {
       if (snapshot.of(side).any() != nullptr) return snapshot.of(side).parts.back();
-      const std::string failure = snapshot.failure(side);
-      if (!failure.empty())
-        failures_.push_back(both ? fmt::format("{}: {}", side_name(side), failure) : failure);
+      std::string failure = both ? snapshot.named_failure(side) : snapshot.failure(side);
+      if (!failure.empty()) failures_.push_back(std::move(failure));
       return nullptr;
     };
     run_a_ = run_of(Side::a);

@@ -55,10 +55,9 @@ public:
       const SideResults& results = snapshot.of(source.side);
       const auto found = find(results, weights_key(document, source));
       if (!found) {
-        std::string failure = snapshot.failure(source.side);
+        std::string failure = both ? snapshot.named_failure(source.side) : snapshot.failure(source.side);
         if (results.any() != nullptr && why_none(snapshot, source.side).empty())
           return; // keep the last numbers
-        if (both && !failure.empty()) failure = fmt::format("{}: {}", side_name(source.side), failure);
         if (!failure.empty() && std::ranges::count(failures, failure) == 0)
           failures.push_back(std::move(failure));
         columns.push_back(std::move(column)); // empty, beside the other side's numbers

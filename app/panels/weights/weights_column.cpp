@@ -135,7 +135,8 @@ void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
     return;
   }
   if (a.panel() == nullptr || b.panel() == nullptr) {
-    error_ = a.error_.empty() ? b.error_ : a.error_;
+    const Side side = a.error_.empty() ? Side::b : Side::a;
+    error_ = fmt::format("{}: {}", side_name(side), side == Side::a ? a.error_ : b.error_);
     return;
   }
   if (same_values(a.panel()->values, b.panel()->values)) {

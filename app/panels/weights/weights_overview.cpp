@@ -59,6 +59,7 @@ void WeightsOverview::prepare(const Snapshot& snapshot) {
     found.push_back(find(snapshot.shown(), thumbnail_key(document, layer)).result);
     if (found.back() == nullptr) return;
   }
+  side_ = snapshot.one_of_two ? side_name(document.view.shown) : "";
   difference_ = same_ = false;
   value_weighted_ = document.view.value_weighted;
   causal_ = is_causal(*document.scene().model);
@@ -83,6 +84,7 @@ void WeightsOverview::prepare(const Snapshot& snapshot) {
 void WeightsOverview::subtract(const WeightsOverview& a, const WeightsOverview& b, const Snapshot& snapshot) {
   const bool alike = std::ranges::equal(a.rows_, b.rows_, {}, &Row::count, &Row::count) && !a.empty();
   difference_ = !a.empty() && !b.empty();
+  side_ = side_name(Shown::difference);
   value_weighted_ = a.value_weighted_;
   causal_ = a.causal_;
   rows_.clear();
@@ -304,6 +306,7 @@ Figure WeightsOverview::figure(const Document& document) const {
   figure.subtitle = "each pixel is the largest weight under it";
   if (causal_) figure.subtitle += std::string("; ") + causal_note;
   if (document.scene().model) figure.title = document.scene().model->name + " · " + figure.title;
+  if (!side_.empty()) figure.title += " · " + side_;
   for (std::size_t layer = 0; layer < rows_.size(); ++layer) {
     for (std::size_t head = 0; head < rows_[layer].count; ++head) {
       const Thumbnail& thumbnail = thumbnails_[rows_[layer].first + head];

@@ -44,6 +44,7 @@ private:
   void set_scales(const ViewOptions& view, double least = 0);
   std::vector<Row> rows_; // by layer
   std::vector<Thumbnail> thumbnails_;
+  std::string side_; // its name in the figure; empty if it is shown alone
   double shared_high_ = 0;
   bool shared_ = false, difference_ = false, value_weighted_ = false;
   bool causal_ = false;
