@@ -1,5 +1,6 @@
 #include "engine/attention/own/allocation_limit.h"
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <utility>
@@ -25,7 +26,12 @@ public:
 
   c10::DataPtr allocate(const std::size_t bytes) override {
     AllocationLimit::count(bytes);
-    return inner_->allocate(bytes);
+    try {
+      return inner_->allocate(bytes);
+    } catch (...) {
+      AllocationLimit::note_failure();
+      throw;
+    }
   }
   c10::DeleterFnPtr raw_deleter() const override { return inner_->raw_deleter(); }
   void copy_data(void* to, const void* from, const std::size_t count) const override {
@@ -50,7 +56,8 @@ bool install() {
 
 AllocationLimit::AllocationLimit(const std::size_t bytes, const double seconds)
     : outer_(std::exchange(limit_of_this_thread(),
-                           {.bytes_left = bytes, .end = processor_seconds() + seconds})) {}
+                           {.bytes_left = bytes,
+                            .end = std::min(processor_seconds() + seconds, limit_of_this_thread().end)})) {}
 
 AllocationLimit::~AllocationLimit() { limit_of_this_thread() = outer_; }
 
@@ -68,15 +75,23 @@ void AllocationLimit::count(const std::size_t bytes) {
     C10_THROW_ERROR(OutOfMemoryError, "too much memory");
   }
   limit.bytes_left -= bytes;
-  if (std::isfinite(limit.end) && processor_seconds() > limit.end) {
-    limit.late = true;
-    C10_THROW_ERROR(Error, "too much time");
-  }
+  check_time();
+}
+
+void AllocationLimit::note_failure() { limit_of_this_thread().no_memory = true; }
+
+void AllocationLimit::count_products(const double number) {
+  constexpr double seconds_of_product = 1e-9;
+  Limit& limit = limit_of_this_thread();
+  if (!std::isfinite(limit.end) || processor_seconds() + seconds_of_product * number <= limit.end) return;
+  limit.late = true;
+  C10_THROW_ERROR(Error, "too much time");
 }
 
 // NOLINTBEGIN(readability-convert-member-functions-to-static): of this object's thread
 bool AllocationLimit::exceeded() const { return limit_of_this_thread().exceeded; }
 bool AllocationLimit::late() const { return limit_of_this_thread().late; }
+bool AllocationLimit::no_memory() const { return limit_of_this_thread().no_memory; }
 // NOLINTEND(readability-convert-member-functions-to-static)
 
 } // namespace hydrascope

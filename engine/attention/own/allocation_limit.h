@@ -25,14 +25,21 @@ public:
   // for memory that is no tensor's. Throws as an allocation does.
   static void count(std::size_t bytes);
 
-  bool exceeded() const; // `bytes`
-  bool late() const;     // `seconds`
+  static void note_failure(); // an allocation that the limit allowed has failed
+  // Throws as an allocation does if so many multiplications, one after another at a nanosecond each, would
+  // take more time than the present thread's limit leaves; check_time() if it leaves none.
+  static void count_products(double number);
+  static void check_time() { count_products(0); }
+
+  bool exceeded() const;  // `bytes`
+  bool late() const;      // `seconds`
+  bool no_memory() const; // an allocation failed that the limit allowed
 
 private:
   struct Limit {
     std::size_t bytes_left = std::numeric_limits<std::size_t>::max();
     double end = std::numeric_limits<double>::infinity(); // the thread's processor time at the latest
-    bool exceeded = false, late = false;
+    bool exceeded = false, late = false, no_memory = false;
   };
   static Limit& limit_of_this_thread();
 

@@ -129,6 +129,7 @@ struct MapScript::Compiled {
     try {
       jit::Stack stack = arguments;
       jit::InterpreterState(function.code).run(stack);
+      AllocationLimit::check_time(); // what came last may have allocated nothing any more
       if (stack.size() != 1 || !stack.front().isTensor())
         throw SourceError(source.name, 0, "it returns no tensor");
       return stack.front().toTensor();

@@ -1,0 +1,114 @@
+// Limits of the kernel `phi`: sources that would crash LibTorch, keep it busy for minutes or take any memory,
+// and those near them that may do what they do.
+#include <ctime>
+#include <exception>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/attention/own/allocation_limit.h"
+#include "engine/attention/own/map_check.h"
+
+namespace hydrascope {
+namespace {
+
+using testing::HasSubstr;
+
+const LayerShape two_heads{.heads = 2, .head_width = 4};
+
+// What the editor says of a source; "" if it runs.
+std::string problem_of(const std::string& text) {
+  const CheckedMap checked = check_map("typed", text, two_heads);
+  return checked.problem ? checked.problem->reason : std::string();
+}
+
+std::string map_with(const std::string& lines) {
+  return "def phi(x):\n" + lines + "    return torch.relu(x)\n";
+}
+
+struct Refused {
+  const char* name;
+  std::string text;
+  const char* reason; // part of it
+};
+
+TEST(OwnMapLimits, RefuseWhatWouldCrashOrHang) {
+  const std::string half = "    a = torch.ones([6000, 6000], dtype=torch.bool).half()\n",
+                    bytes = "    a = torch.ones([6000, 6000], dtype=torch.bool).char()\n";
+  const auto product = [](const std::string& made, const std::string& of) {
+    return "def phi(x):\n" + made + "    b = " + of + "\n    return torch.relu(x) + b[0, 0]\n";
+  };
+  const std::vector<Refused> all = {
+      {"repeats that are negative",
+       map_with("    y = torch.repeat_interleave(torch.tensor([1000000, -999990]), output_size=10)\n"
+                "    x = x + y.sum()\n"),
+       "a number of repeats is negative"},
+      {"repeats of a tensor that are negative",
+       map_with("    y = torch.ones([2]).repeat_interleave(torch.tensor([9, -8]), 0, output_size=1)\n"
+                "    x = x + y.sum()\n"),
+       "a number of repeats is negative"},
+      {"an output of another size",
+       map_with(
+           "    y = torch.repeat_interleave(torch.tensor([2, 3]), output_size=4)\n    x = x + y.sum()\n"),
+       "output_size is not the sum"},
+      {"matrices of half precision", product(half, "a @ a"), "too long"},
+      {"matrices of bytes", product(bytes, "torch.mm(a, a)"), "too long"},
+      {"a layer of half precision", product(half, "F.linear(a, a)"), "too long"},
+      {"a sum of products of bytes", product(bytes, "torch.einsum(\"ij, jk -> ik\", a, a)"), "too long"},
+      {"batches of half precision", product(half, "(a[None] @ a[None, None])[0, 0]"), "too long"},
+  };
+  for (const Refused& one : all) EXPECT_THAT(problem_of(one.text), HasSubstr(one.reason)) << one.name;
+}
+
+TEST(OwnMapLimits, LeaveRoomForHonestMaps) {
+  const std::vector<std::string> all = {
+      // products of integers and of half precision
+      "def phi(x):\n    whole = torch.relu(x).to(torch.int64)\n"
+      "    ones = torch.ones([x.shape[-1], 2], dtype=torch.int64)\n"
+      "    y = torch.einsum(\"... d, d e -> ... e\", whole, ones) + F.linear(whole, ones.t()) + whole @ "
+      "ones\n"
+      "    return y.to(x.dtype)\n",
+      // repeats that fit
+      "def phi(x):\n    y = x.repeat_interleave(torch.tensor([2]), 3, output_size=2 * x.shape[3])\n"
+      "    i = torch.repeat_interleave(torch.tensor([1, 0, 2]), output_size=3)\n"
+      "    return torch.relu(y) + i.sum() + x.repeat_interleave(torch.tensor([2, 0, 1, 1]), -1)[..., "
+      ":1].abs()\n",
+  };
+  for (const std::string& text : all) EXPECT_EQ(problem_of(text), "") << text;
+}
+
+void use_processor(const double seconds) {
+  const std::clock_t begin = std::clock();
+  while (static_cast<double>(std::clock() - begin) < seconds * CLOCKS_PER_SEC) at::ones({100}).sum();
+}
+
+TEST(AllocationLimits, CountTheTimeOfTheOuterOneToo) {
+  constexpr std::size_t bytes = std::size_t{1} << 40;
+  constexpr double seconds = 0.02;
+  const AllocationLimit outer(std::numeric_limits<std::size_t>::max(), seconds);
+  EXPECT_NO_THROW(AllocationLimit::check_time());
+  const AllocationLimit inner(bytes);
+  EXPECT_THROW(use_processor(100 * seconds), std::exception);
+  EXPECT_TRUE(inner.late());
+  EXPECT_THROW(AllocationLimit::check_time(), std::exception);
+}
+
+TEST(AllocationLimits, CountProductsBeforeTheyAreComputed) {
+  constexpr std::size_t bytes = std::size_t{1} << 20;
+  constexpr double short_ones = 1e6, hours = 1e13;
+  EXPECT_NO_THROW(AllocationLimit::count_products(hours)); // without a limit
+  const AllocationLimit limit(bytes, 1);
+  EXPECT_NO_THROW(AllocationLimit::count_products(short_ones));
+  EXPECT_THROW(AllocationLimit::count_products(hours), std::exception);
+  EXPECT_TRUE(limit.late());
+  EXPECT_FALSE(limit.exceeded());
+  EXPECT_FALSE(limit.no_memory());
+}
+
+} // namespace
+} // namespace hydrascope
