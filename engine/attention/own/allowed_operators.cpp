@@ -43,7 +43,7 @@ const std::unordered_set<std::string_view>& operators() {
       "bmm", "dot", "einsum", "linear", "matmul", "mm", "mv", "outer",
       // shapes
       "cat", "chunk", "concat", "contiguous", "clone", "detach", "diag_embed", "diagonal", "dim", "flatten",
-      "flip", "gather", "index", "index_select", "movedim", "narrow", "numel", "permute", "repeat",
+      "flip", "gather", "index", "index_select", "mT", "movedim", "narrow", "numel", "permute", "repeat",
       "repeat_interleave", "reshape", "roll", "select", "size", "slice", "split", "squeeze", "stack",
       "swapaxes", "swapdims", "t", "take_along_dim", "to", "transpose", "tril", "tril_indices", "triu",
       "triu_indices", "type_as", "unbind", "unflatten", "unsqueeze", "view", "view_as",

@@ -182,6 +182,12 @@ std::map<std::string, CompiledFunction> compile_here(const MapSource& source) {
     jit::Inline(*graph);
     check_operators(*graph, source);
     if (function.name != "phi" && function.name != "phi_k" && function.name != "score") continue;
+    for (const jit::Value* const input : graph->inputs())
+      if (!c10::TensorType::get()->isSubtypeOf(*input->type()))
+        throw SourceError(
+            source.name, 0,
+            fmt::format("the arguments of {} are tensors: write them without types, or as Tensor",
+                        function.name));
     if (graph->outputs().size() != 1 ||
         !graph->outputs().front()->type()->isSubtypeOf(*c10::TensorType::get()))
       throw SourceError(source.name, 0, fmt::format("{} does not return a tensor", function.name));

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include <fmt/format.h>
 #include <torch/csrc/jit/frontend/lexer.h>
 #include <torch/csrc/jit/frontend/parser.h>
 #include <torch/csrc/jit/frontend/tree_views.h>
@@ -36,9 +37,14 @@ public:
         if (loop.targets().size() != loop.itrs().size()) // the compiler would read past the shorter one
           fail(*tree, "a loop's names stand in parentheses, as in for (a, b) in zip((1, 2), (3, 4))");
         const std::int64_t outer = turns_;
-        for (const torch::jit::Expr& each : loop.itrs()) enter(each.tree());
+        const int outer_loops = loops_;
+        for (const torch::jit::Expr& each : loop.itrs()) {
+          enter(each.tree());
+          loops_ += is_written_out(each.tree()) ? 0 : 1;
+        }
         for (const torch::jit::Expr& each : loop.targets()) target(each.tree());
         this->parts(*loop.body().tree());
+        loops_ = outer_loops;
         turns_ = outer;
         return;
       }
@@ -60,13 +66,17 @@ public:
       }
       case torch::jit::TK_TUPLE_LITERAL:
       case torch::jit::TK_LIST_LITERAL: grow(*tree); return parts(*tree);
-      case torch::jit::TK_RETURN:
+      // The compiler makes a loop that is left early one without a fixed number of turns.
       case torch::jit::TK_BREAK:
-      case torch::jit::TK_CONTINUE:
-        exits_ += turns_;
-        if (constexpr std::int64_t most = 64; exits_ > most) // the compiler's time grows with their cube
-          fail(*tree, fmt::format("there are more than {} returns, breaks and continues", most));
+      case torch::jit::TK_CONTINUE: fail(*tree, "break and continue are not allowed here; write if");
+      case torch::jit::TK_RETURN:
+        if (loops_ > 0) fail(*tree, "a return within a loop over range(…) is not allowed here; write if");
+        returns_ += turns_;
+        if (constexpr std::int64_t most = 64; returns_ > most) // the compiler's time grows with their cube
+          fail(*tree, fmt::format("there are more than {} returns", most));
         return parts(*tree);
+      case torch::jit::TK_IS:
+      case torch::jit::TK_ISNOT: count_refinement(*tree); return parts(*tree);
       case torch::jit::TK_SUBSCRIPT: // the compiler takes the first index without a check
         if (torch::jit::Subscript(tree).subscript_exprs().empty()) fail(*tree, "an index is missing in []");
         return parts(*tree);
@@ -122,6 +132,13 @@ private:
     }
     fail(*values, "a loop goes over range(…), or over a tuple written there, as in for a in (1, 2)");
   }
+  static bool is_written_out(const torch::jit::TreeRef& values) {
+    if (values->kind() == torch::jit::TK_TUPLE_LITERAL) return true;
+    if (values->kind() != torch::jit::TK_APPLY) return false; // turns_over() refuses it
+    for (const torch::jit::Expr& each : torch::jit::Apply(values).inputs())
+      if (is_written_out(each.tree())) return true;
+    return false;
+  }
   void enter(const torch::jit::TreeRef& values) {
     tree(values);
     turns_ *= std::max<std::int64_t>(turns_over(values), 1);
@@ -133,7 +150,7 @@ private:
   }
 
   // t = (t, t), or t = [t, [t, 1]], doubles t's type, and the compiler goes through all of it again and
-  // again.
+  // again. It goes twice through each level of numbers in tuples, as after t = (t, 1).
   static bool may_have_parts(const torch::jit::TreeRef& value) {
     switch (value->kind()) {
       case torch::jit::TK_VAR:
@@ -149,9 +166,18 @@ private:
   void grow(const torch::jit::Tree& literal) {
     const auto& values = literal.trees().front()->trees();
     const auto count = std::ranges::count_if(values, may_have_parts);
-    if (count > 1) doublings_ += std::log2(static_cast<double>(count)) * static_cast<double>(turns_);
+    if (count > 0)
+      doublings_ += std::max(std::log2(static_cast<double>(count)), 1.) * static_cast<double>(turns_);
     if (constexpr double most = 12; doublings_ > most)
       fail(literal, "there are too many tuples and lists of values with names; use fewer of them");
+  }
+
+  // After x is not None the compiler carries x's type on, into each block that follows: its time grows with
+  // their cube.
+  void count_refinement(const torch::jit::Tree& tree) {
+    refinements_ += turns_;
+    if (constexpr std::int64_t most = 64; refinements_ > most)
+      fail(tree, fmt::format("there are more than {} comparisons with None and isinstance()", most));
   }
 
   void text_or_tree(const torch::jit::TreeRef& part) {
@@ -169,9 +195,8 @@ private:
     if (makers.contains(name)) fail(*variable.tree(), name + " is not allowed: " + texts_are_literals);
   }
 
-  static std::string why_no_text(const torch::jit::TreeRef& callee) {
-    if (callee->kind() != torch::jit::TK_VAR) return texts_are_literals;
-    return torch::jit::Var(callee).name().name() + " is not allowed: " + texts_are_literals;
+  static std::string why_no_text(const std::string& function) {
+    return (function.empty() ? "" : function + " is not allowed: ") + texts_are_literals;
   }
 
   void call(const torch::jit::Apply& call, const bool raised) {
@@ -180,7 +205,10 @@ private:
     const torch::jit::TreeRef callee = call.callee().tree();
     const bool is_method = callee->kind() == '.';
     const std::string method = is_method ? torch::jit::Select(callee).selector().name() : std::string();
-    const bool reads = raised || readers.contains(method);
+    const std::string function =
+        callee->kind() == torch::jit::TK_VAR ? torch::jit::Var(callee).name().name() : std::string();
+    const bool reads = raised || readers.contains(method) || function == "float"; // float("-inf")
+    if (function == "isinstance") count_refinement(*callee);
     tree(callee);
     // Refused here and not after: the compiler runs operators on constants.
     if (const std::string why = is_method ? why_not_allowed(method) : std::string(); !why.empty())
@@ -190,7 +218,7 @@ private:
           part->kind() == torch::jit::TK_TUPLE_LITERAL || part->kind() == torch::jit::TK_LIST_LITERAL;
       if (is_method && literal) return parts(*part); // no operator gives tuples or lists of its arguments
       if (part->kind() != torch::jit::TK_STRINGLITERAL) return tree(part);
-      if (!reads) fail(*part, why_no_text(callee));
+      if (!reads) fail(*part, why_no_text(function));
       // LibTorch lets the CPU raise SIGFPE for the smallest integer divided by −1.
       if (!raised && torch::jit::StringLiteral(part).text() == "trunc")
         fail(*part, "rounding_mode=\"trunc\" is not allowed: write torch.trunc(a / b)");
@@ -201,7 +229,8 @@ private:
 
   const MapSource& source_;
   std::int64_t turns_ = 1; // how often the compiler writes the present part out
-  std::int64_t parts_ = 0, exits_ = 0;
+  int loops_ = 0;          // around the present part, but for those that are written out
+  std::int64_t parts_ = 0, returns_ = 0, refinements_ = 0;
   double doublings_ = 0; // of types, at most
 };
 

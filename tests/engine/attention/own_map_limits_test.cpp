@@ -27,6 +27,12 @@ std::string problem_of(const std::string& text) {
   return checked.problem ? checked.problem->reason : std::string();
 }
 
+std::string repeated(const std::string& text, const int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
 std::string map_with(const std::string& lines) {
   return "def phi(x):\n" + lines + "    return torch.relu(x)\n";
 }
@@ -61,12 +67,38 @@ TEST(OwnMapLimits, RefuseWhatWouldCrashOrHang) {
       {"a layer of half precision", product(half, "F.linear(a, a)"), "too long"},
       {"a sum of products of bytes", product(bytes, "torch.einsum(\"ij, jk -> ik\", a, a)"), "too long"},
       {"batches of half precision", product(half, "(a[None] @ a[None, None])[0, 0]"), "too long"},
+      {"a tuple of numbers in a tuple", map_with("    t = (1,)\n" + repeated("    t = (t, 1)\n", 60)),
+       "too many tuples"},
+      {"lists in lists", map_with("    t = " + repeated("[", 5000) + "1" + repeated("]", 5000) + "\n"),
+       "too many tuples"},
+      {"comparisons with None",
+       map_with("    t: Optional[int] = None\n    b = t is None" + repeated(" and t is not None", 70) + "\n"),
+       "64 comparisons with None"},
+      {"questions about types",
+       map_with("    t: Optional[int] = None\n    b = True" + repeated(" and isinstance(t, int)", 70) + "\n"),
+       "64 comparisons with None"},
+      {"break", map_with("    for j in range(3):\n        if x.dim() == j:\n            break\n"),
+       "break and continue are not allowed"},
+      {"continue", map_with("    for j in range(3):\n        if x.dim() == j:\n            continue\n"),
+       "break and continue are not allowed"},
+      {"a return in a loop",
+       map_with("    for j in range(3):\n        if x.dim() == j:\n            return torch.relu(x)\n"),
+       "a return within a loop"},
+      {"an argument that is a number", "def phi(x: int):\n    return torch.ones([1]) * x\n",
+       "the arguments of phi are tensors"},
+      {"an argument that is a list", "def phi(x):\n    # type: (List[Tensor]) -> Tensor\n    return x[0]\n",
+       "the arguments of phi are tensors"},
+      {"a number of tokens as a number", "def phi(x, n: int):\n    return torch.relu(x) * n\n",
+       "the arguments of phi are tensors"},
   };
   for (const Refused& one : all) EXPECT_THAT(problem_of(one.text), HasSubstr(one.reason)) << one.name;
 }
 
 TEST(OwnMapLimits, LeaveRoomForHonestMaps) {
   const std::vector<std::string> all = {
+      // scores, with Python's usual infinity
+      "def score(q, k):\n    w = q @ k.mT\n    w = w.masked_fill(w > 1e30, float(\"-inf\"))\n"
+      "    return torch.softmax(w, -1)\n",
       // products of integers and of half precision
       "def phi(x):\n    whole = torch.relu(x).to(torch.int64)\n"
       "    ones = torch.ones([x.shape[-1], 2], dtype=torch.int64)\n"
@@ -78,6 +110,12 @@ TEST(OwnMapLimits, LeaveRoomForHonestMaps) {
       "    i = torch.repeat_interleave(torch.tensor([1, 0, 2]), output_size=3)\n"
       "    return torch.relu(y) + i.sum() + x.repeat_interleave(torch.tensor([2, 0, 1, 1]), -1)[..., "
       ":1].abs()\n",
+      // tuples, an optional number, and a loop over a tuple that is left early
+      "def phi(x):\n    t = (1, 2)\n" + repeated("    t = (t[1], 1)\n", 10) +
+          "    m: Optional[int] = None\n    if m is not None:\n        x = x + m\n"
+          "    for a in (1, 2):\n        if x.dim() == a:\n            return torch.relu(x)\n"
+          "    return torch.relu(x) * t[0]\n",
+      "def phi(x: Tensor) -> Tensor:\n    return torch.relu(x)\n",
   };
   for (const std::string& text : all) EXPECT_EQ(problem_of(text), "") << text;
 }

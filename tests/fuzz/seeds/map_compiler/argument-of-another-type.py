@@ -1,0 +1,2 @@
+def phi(x: int):
+    return torch.ones([1]) * x
