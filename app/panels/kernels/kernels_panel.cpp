@@ -18,6 +18,7 @@
 #include "app/ui/graphics.h"
 #include "app/ui/widgets.h"
 #include "app/views/adapter_view.h"
+#include "engine/attention/own/map_check.h"
 #include "engine/measure/kernel_support.h"
 
 namespace hydrascope::app {
@@ -185,13 +186,15 @@ private:
   }
 
   // The kernels' support is computed only after the shape or the device has changed. A device that is not
-  // known to work is not asked: that would load CUDA here.
+  // known to work is not asked: that would load CUDA here. A source that was not tried yet is left to the
+  // run.
   void prepare_support(LayerShape shape, const Schedule& schedule) {
     const DeviceList* const devices = editor().status().devices.get();
     shape.device = listed_name(devices, shape.device);
     const std::string obstacle = why_unusable(devices, shape.device);
     const auto why = [&](const KernelSpec& kernel) {
-      return obstacle.empty() ? why_unsupported(kernel, shape) : obstacle;
+      if (!obstacle.empty()) return obstacle;
+      return is_tried(kernel, shape) ? why_unsupported(kernel, shape) : std::string();
     };
     if (notes_.kernels.empty() || shape != shape_ || obstacle != obstacle_) {
       shape_ = shape;

@@ -32,4 +32,9 @@ struct CheckedMap {
 // thread.
 CheckedMap check_map(const std::string& name, const std::string& text, const LayerShape& shape);
 
+// Whether it is known if the kernel's source runs with the shape's heads: a kernel without a source of its
+// own is. Returns at once; what asks the kernel itself tries a source that is not known, and a stranger's may
+// take seconds.
+bool is_tried(const KernelSpec& kernel, const LayerShape& shape);
+
 } // namespace hydrascope

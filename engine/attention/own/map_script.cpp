@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <functional>
-#include <list>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -117,7 +117,8 @@ constexpr std::size_t least_limit = std::size_t{256} << 20;
 
 struct MapScript::Compiled {
   std::map<std::string, CompiledFunction> functions; // phi, phi_k, score
-  mutable std::mutex mutex;
+  mutable std::mutex trying;                         // while it is tried, which may take seconds
+  mutable std::mutex mutex;                          // of the following, never for long
   mutable std::map<std::pair<std::int64_t, std::int64_t>, std::optional<SourceError>> problems; // by H, d
   mutable std::map<std::int64_t, std::int64_t> widths;                                          // by d
 
@@ -151,32 +152,6 @@ MapScript::MapScript(const MapSource& source) : source_(source), compiled_(std::
 }
 
 MapScript::~MapScript() = default;
-
-std::shared_ptr<const MapScript> MapScript::of(const MapSource& source) {
-  struct Cache {
-    std::mutex mutex;
-    std::list<std::shared_ptr<const MapScript>> scripts; // the last one used first
-  };
-  static Cache cache;
-  constexpr std::size_t kept = 64;
-  const auto find = [&] {
-    return std::ranges::find_if(cache.scripts, [&](const auto& script) {
-      return script->source().text == source.text && script->source().name == source.name;
-    });
-  };
-  {
-    const std::lock_guard lock(cache.mutex);
-    if (const auto found = find(); found != cache.scripts.end()) {
-      cache.scripts.splice(cache.scripts.begin(), cache.scripts, found);
-      return cache.scripts.front();
-    }
-  }
-  const std::shared_ptr<const MapScript> script(new MapScript(source));
-  const std::lock_guard lock(cache.mutex);
-  cache.scripts.push_front(script);
-  if (cache.scripts.size() > kept) cache.scripts.pop_back();
-  return script;
-}
 
 at::Tensor MapScript::map(const Side side, const at::Tensor& x, const Positions& positions,
                           const KernelParameters& parameters, const HeadShape& heads) const {
@@ -306,10 +281,21 @@ std::vector<std::string> MapScript::fixed_parameters() const {
   return names;
 }
 
-std::optional<SourceError> MapScript::problem(const std::int64_t heads, const std::int64_t head_width) const {
+bool MapScript::is_tried(const std::int64_t heads, const std::int64_t head_width) const {
   const std::lock_guard lock(compiled_->mutex);
-  const auto found = compiled_->problems.find({heads, head_width});
-  if (found != compiled_->problems.end()) return found->second;
+  return compiled_->problems.contains({heads, head_width});
+}
+
+std::optional<SourceError> MapScript::problem(const std::int64_t heads, const std::int64_t head_width) const {
+  const auto known = [&] {
+    const std::lock_guard lock(compiled_->mutex);
+    return compiled_->problems.at({heads, head_width});
+  };
+  if (is_tried(heads, head_width)) return known();
+  const std::lock_guard one_at_a_time(compiled_->trying);
+  if (is_tried(heads, head_width)) return known(); // by another thread meanwhile
+  constexpr double seconds = 5;                    // for all calls together: a few tokens take milliseconds
+  const AllocationLimit limit(std::numeric_limits<std::size_t>::max(), seconds);
   std::optional<SourceError> problem;
   try {
     try_out(heads, head_width);
@@ -318,6 +304,7 @@ std::optional<SourceError> MapScript::problem(const std::int64_t heads, const st
   } catch (const std::exception& error) {
     problem = SourceError(source_.name, 0, interpreter_reason(error.what()));
   }
+  const std::lock_guard lock(compiled_->mutex);
   compiled_->problems.insert_or_assign({heads, head_width}, problem);
   return problem;
 }
@@ -370,9 +357,14 @@ std::string MapScript::refusal(const std::int64_t heads, const std::int64_t head
 }
 
 std::int64_t MapScript::width(const std::int64_t head_width) const {
-  const std::lock_guard lock(compiled_->mutex);
-  const auto found = compiled_->widths.find(head_width);
-  if (found != compiled_->widths.end()) return found->second;
+  const auto known = [&]() -> std::optional<std::int64_t> {
+    const std::lock_guard lock(compiled_->mutex);
+    const auto found = compiled_->widths.find(head_width);
+    return found == compiled_->widths.end() ? std::nullopt : std::optional(found->second);
+  };
+  if (const auto width = known()) return *width;
+  const std::lock_guard one_at_a_time(compiled_->trying);
+  if (const auto width = known()) return *width;
   const at::NoGradGuard no_gradients;
   std::int64_t width = head_width;
   try {
@@ -380,6 +372,7 @@ std::int64_t MapScript::width(const std::int64_t head_width) const {
     width = map(Side::query, trial(1, 1, head_width), {one, one}, {}, {1, head_width}).size(3);
   } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): refusal() says why
   }
+  const std::lock_guard lock(compiled_->mutex);
   compiled_->widths.insert_or_assign(head_width, width);
   return width;
 }

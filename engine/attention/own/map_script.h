@@ -20,6 +20,8 @@ public:
   // Compiles a source, or returns what it compiled to before. Only pure operators on tensors and numbers are
   // allowed, and loops of a fixed number of turns. Throws SourceError.
   static std::shared_ptr<const MapScript> of(const MapSource& source);
+  // What of() has returned before; null if it has not, or not for long: returns at once.
+  static std::shared_ptr<const MapScript> compiled_before(const MapSource& source);
 
   MapScript(const MapScript&) = delete;
   MapScript& operator=(const MapScript&) = delete;
@@ -49,6 +51,8 @@ public:
 
   // Why the source does not run for these heads, found by trying it on a few tokens; nullopt if it does.
   std::optional<SourceError> problem(std::int64_t heads, std::int64_t head_width) const;
+  // Whether problem() is known, and returns at once. Finding it may take seconds.
+  bool is_tried(std::int64_t heads, std::int64_t head_width) const;
   std::string refusal(std::int64_t heads, std::int64_t head_width) const; // the same in words, or empty
   // d′ for this head width, found in the same way; d where the source does not run.
   std::int64_t width(std::int64_t head_width) const;

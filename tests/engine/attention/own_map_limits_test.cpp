@@ -1,5 +1,6 @@
 // Limits of the kernel `phi`: sources that would crash LibTorch, keep it busy for minutes or take any memory,
 // and those near them that may do what they do.
+#include <chrono>
 #include <ctime>
 #include <exception>
 #include <limits>
@@ -11,8 +12,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/attention/interface/kernel.h"
 #include "engine/attention/own/allocation_limit.h"
 #include "engine/attention/own/map_check.h"
+#include "engine/attention/own/map_script.h"
+#include "engine/attention/own/map_source.h"
+#include "engine/measure/kernel_support.h"
 
 namespace hydrascope {
 namespace {
@@ -146,6 +151,32 @@ TEST(AllocationLimits, CountProductsBeforeTheyAreComputed) {
   EXPECT_TRUE(limit.late());
   EXPECT_FALSE(limit.exceeded());
   EXPECT_FALSE(limit.no_memory());
+}
+
+// The window asks in its frames.
+TEST(OwnMapLimits, AreKnownOnceASourceWasTried) {
+  const KernelSpec kernel = kernel_of_source("untried", "def phi(x):\n    return torch.relu(x) + 17\n");
+  EXPECT_FALSE(is_tried(kernel, two_heads));
+  EXPECT_EQ(why_unsupported(kernel, two_heads), "");
+  EXPECT_TRUE(is_tried(kernel, two_heads));
+  const LayerShape other{.heads = 3, .head_width = 4};
+  EXPECT_FALSE(is_tried(kernel, other));
+  EXPECT_TRUE(is_tried({"hedgehog", {}}, other));
+  EXPECT_TRUE(is_tried({"phi", {}}, other));
+}
+
+// A session may name a source that does not compile in each of its layers.
+TEST(OwnMapLimits, AreFoundOnceWhereASourceDoesNotCompile) {
+  const MapSource source = parse_map_source(
+      "broken", "def phi(x):\n" + repeated("    x = -x\n", 1400) + "    return torch.relu(y)\n");
+  const auto seconds = [&] {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_THROW(MapScript::of(source), SourceError);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const double first = seconds();
+  EXPECT_LT(seconds(), first / 2);
+  EXPECT_EQ(MapScript::compiled_before(source), nullptr);
 }
 
 } // namespace
