@@ -22,6 +22,8 @@
 #include <unistd.h>
 
 #include "engine/attention/interface/schedule.h"
+#include "engine/attention/own/map_script.h"
+#include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "engine/base/safetensors.h"
 #include "engine/models/transformer/model.h"
@@ -172,6 +174,18 @@ TEST_F(OutOfMemory, ALoadedModelIsRefusedAndTheNextOneWorks) {
   expect_good(fail_everywhere(
       [&] { load_and_run(); },
       [&]() -> std::string { return load_and_run() == expected ? "" : "the next run differs"; }));
+}
+
+// What it was refused for is not kept.
+TEST_F(OutOfMemory, ASourceOfAMapIsTriedAgain) {
+  const auto script = MapScript::of(parse_map_source("typed", "def phi(x):\n    return torch.relu(x)\n"));
+  constexpr std::int64_t head_width = 8;
+  std::int64_t heads = 0; // others each time: what was found is kept
+  expect_good(fail_everywhere([&] { script->problem(++heads, head_width); },
+                              [&]() -> std::string {
+                                const auto problem = script->problem(heads, head_width);
+                                return problem ? "still refused: " + problem->reason() : std::string();
+                              }));
 }
 
 TEST_F(OutOfMemory, AFileIsTheOldOneOrTheNewOne) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <new>
 #include <numbers>
 #include <optional>
 #include <regex>
@@ -166,6 +167,8 @@ std::map<std::string, CompiledFunction> compile_here(const MapSource& source) {
     unit->define(std::nullopt, source.script, std::make_shared<Names>(), nullptr);
   } catch (const SourceError&) {
     throw;
+  } catch (const std::bad_alloc&) {
+    throw; // another time there may be more memory
   } catch (const c10::Error& error) {
     const std::string message = error.what_without_backtrace();
     throw SourceError(source.name, line_in(message, false), compiler_reason(message));

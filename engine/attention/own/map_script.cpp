@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -138,6 +139,8 @@ struct MapScript::Compiled {
       throw;
     } catch (const std::exception& error) {
       const std::string message = error.what();
+      // The interpreter hands on the text alone.
+      if (limit.no_memory() || interpreter_reason(message) == std::bad_alloc().what()) throw std::bad_alloc();
       throw SourceError(source.name, line_in(message, true),
                         limit.late()       ? "it takes too long for this input"
                         : limit.exceeded() ? fmt::format("it takes more than {} for this input",
@@ -301,7 +304,10 @@ std::optional<SourceError> MapScript::problem(const std::int64_t heads, const st
     try_out(heads, head_width);
   } catch (const SourceError& error) {
     problem = error;
+  } catch (const std::bad_alloc&) {
+    throw; // another time there may be more memory
   } catch (const std::exception& error) {
+    if (limit.no_memory()) throw std::bad_alloc();
     problem = SourceError(source_.name, 0, interpreter_reason(error.what()));
   }
   const std::lock_guard lock(compiled_->mutex);
@@ -370,6 +376,8 @@ std::int64_t MapScript::width(const std::int64_t head_width) const {
   try {
     const at::Tensor one = at::ones({1, 1, 1, 1});
     width = map(Side::query, trial(1, 1, head_width), {one, one}, {}, {1, head_width}).size(3);
+  } catch (const std::bad_alloc&) {
+    throw;                          // another time there may be more memory
   } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): refusal() says why
   }
   const std::lock_guard lock(compiled_->mutex);
