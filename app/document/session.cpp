@@ -245,8 +245,8 @@ private:
 };
 
 Json parsed(std::string_view text, const std::string& subject) {
-  if (is_nested_too_deep(text))
-    throw BrokenFile(subject, nested_too_deep, "it was not written by Hydrascope: open another file");
+  if (const char* const why = why_not_parsed(text, JsonNames::ordered))
+    throw BrokenFile(subject, why, "it was not written by Hydrascope: open another file");
   Json json;
   try {
     json = Json::parse(text);

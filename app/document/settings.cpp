@@ -104,7 +104,7 @@ std::string settings_text(const Settings& settings) {
 }
 
 Settings parse_settings(std::string_view text, std::string_view subject) {
-  if (is_nested_too_deep(text)) throw BrokenFile(subject, nested_too_deep);
+  if (const char* const why = why_not_parsed(text, JsonNames::ordered)) throw BrokenFile(subject, why);
   Json json;
   try {
     json = Json::parse(text);

@@ -94,7 +94,8 @@ private:
   std::optional<json> value(const std::string& key) const {
     const auto found = metadata_.find(key);
     if (found == metadata_.end()) return std::nullopt;
-    if (is_nested_too_deep(found->second)) fail(fmt::format("its metadata '{}' {}", key, nested_too_deep));
+    if (const char* const why = why_not_parsed(found->second))
+      fail(fmt::format("its metadata '{}' {}", key, why));
     json parsed = json::parse(found->second, nullptr, false);
     if (parsed.is_discarded()) fail(fmt::format("its metadata '{}' is not JSON", key));
     return parsed;

@@ -26,8 +26,8 @@ ConfigFields::ConfigFields(nlohmann::json values, std::filesystem::path file)
 
 ConfigFields ConfigFields::of_file(const std::filesystem::path& file) {
   const std::string text = read_text_file(file);
-  if (is_nested_too_deep(text))
-    throw BrokenFile(file.string(), nested_too_deep, "fetch the model's files again");
+  if (const char* const why = why_not_parsed(text))
+    throw BrokenFile(file.string(), why, "fetch the model's files again");
   nlohmann::json values = nlohmann::json::parse(text, nullptr, false);
   if (values.is_discarded() || !values.is_object())
     throw BrokenFile(file.string(), "is not a JSON object", "fetch the model's files again");

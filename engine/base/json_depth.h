@@ -1,6 +1,7 @@
-// How deep JSON may be nested. No file that is read here needs more; each level costs a hundred bytes once
-// parsed, so that a file of brackets alone would take all memory, and copying or writing what is nested
-// deeply overflows the stack.
+// What JSON from elsewhere may hold. No file that is read here needs more. Each level costs a hundred bytes
+// once parsed, so that a file of brackets alone would take all memory, and copying or writing what is nested
+// deeply overflows the stack. nlohmann's ordered_json compares each name of an object with all before it: a
+// vocabulary took a minute.
 #pragma once
 
 #include <string_view>
@@ -8,15 +9,22 @@
 namespace hydrascope {
 
 inline constexpr int most_json_levels = 100;
-inline constexpr const char* nested_too_deep = "is nested more than 100 levels deep"; // for messages
+inline constexpr int most_json_names = 1000; // of an object that keeps their order
 
-// Whether the text's objects and lists are nested deeper; it need not be valid JSON.
-bool is_nested_too_deep(std::string_view text);
+// How objects are parsed: nlohmann::json sorts their names, ordered_json keeps their order.
+enum class JsonNames { sorted, ordered };
 
-// The parsed text, as nlohmann::json or ordered_json; a discarded value if it is no JSON or nested too deep.
+// Why the text is not parsed, for messages, as in "is nested more than 100 levels deep"; null if it may be.
+// It need not be valid JSON.
+const char* why_not_parsed(std::string_view text, JsonNames names = JsonNames::sorted);
+
+// The parsed text, as nlohmann::json or ordered_json; a discarded value if it is no JSON or holds too much.
 template <typename Json>
 Json parse_json(std::string_view text) {
-  return is_nested_too_deep(text) ? Json(Json::value_t::discarded) : Json::parse(text, nullptr, false);
+  constexpr bool sorted = requires(typename Json::object_t & object) { object.key_comp(); }; // a std::map
+  return why_not_parsed(text, sorted ? JsonNames::sorted : JsonNames::ordered) != nullptr
+             ? Json(Json::value_t::discarded)
+             : Json::parse(text, nullptr, false);
 }
 
 } // namespace hydrascope

@@ -122,7 +122,7 @@ void check_tiling(const std::filesystem::path& file, const std::map<std::string,
 }
 
 nlohmann::json parse_header(const std::filesystem::path& file, std::string_view text) {
-  if (is_nested_too_deep(text)) broken(file, std::string("its header ") + nested_too_deep);
+  if (const char* const why = why_not_parsed(text)) broken(file, std::string("its header ") + why);
   // The parser keeps the last of two values of one name, which would hide a tensor.
   std::set<std::string> names;
   std::string twice;

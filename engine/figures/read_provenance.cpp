@@ -156,7 +156,7 @@ std::string provenance_of(std::string_view bytes, std::string_view subject) {
   if (!text || text->empty())
     throw ForeignFile(subject, "does not say where it came from",
                       "give a figure that Hydrascope has written, with its metadata left in");
-  const auto parsed = parse_json<nlohmann::json>(*text);
+  const auto parsed = parse_json<nlohmann::ordered_json>(*text); // as its readers do
   if (!parsed.is_object() || !parsed.contains("program") || parsed.at("program") != "hydrascope")
     throw BrokenFile(subject, "its provenance was not written by Hydrascope", "write the figure again");
   return *text;

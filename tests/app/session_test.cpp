@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -212,6 +213,9 @@ TEST_F(Sessions, ReadACutOffFileAsDamagedAndAnotherAsForeign) {
   const std::string deep = ",\"x\":" + std::string(100, '[') + std::string(100, ']') + "}";
   EXPECT_THROW(read_session(text.substr(0, text.size() - 1) + deep, file()), BrokenFile);
   EXPECT_THROW(read_session(text.substr(0, text.size() - 1) + ",\"x\":1e999}", file()), BrokenFile);
+  std::string names = "{\"name\":0"; // each is compared with all before it
+  for (int i = 0; i < 200'000; ++i) names += fmt::format(",\"name {}\":{}", i, i);
+  EXPECT_THROW(read_session(text.substr(0, text.size() - 1) + ",\"x\":" + names + "}}", file()), BrokenFile);
   EXPECT_TRUE(is_session(text.substr(0, text.size() / 2)));
   EXPECT_FALSE(is_session("{\"format\": \"other\"}"));
 }

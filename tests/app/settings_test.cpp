@@ -76,6 +76,9 @@ TEST(Settings, NameTheWrongEntry) {
   constexpr std::size_t levels = 1'000'000; // keeping what is nested so deeply would overflow the stack
   const std::string deep = "{\"x\": " + std::string(levels, '[') + std::string(levels, ']') + "}";
   EXPECT_NE(refusal(deep).find("nested more than 100 levels deep"), std::string::npos);
+  std::string many = "{\"x\": {\"name\": 0"; // each name is compared with all before it
+  for (int i = 0; i < 200'000; ++i) many += fmt::format(", \"name {}\": {}", i, i);
+  EXPECT_NE(refusal(many + "}}").find("more than 1000 names"), std::string::npos);
   EXPECT_EQ(parse_settings(R"({"scale": 99})", "").scale, greatest_scale);
 }
 

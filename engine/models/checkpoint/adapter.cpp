@@ -55,7 +55,7 @@ public:
   nlohmann::json list(const std::string& key) const {
     const std::string value = text(key);
     if (value.empty()) return nlohmann::json::array();
-    if (is_nested_too_deep(value)) fail(fmt::format("{} {}", key, nested_too_deep));
+    if (const char* const why = why_not_parsed(value)) fail(fmt::format("{} {}", key, why));
     nlohmann::json parsed = nlohmann::json::parse(value, nullptr, false);
     if (!parsed.is_array()) fail(key + " is not a JSON list");
     return parsed;

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -75,6 +76,16 @@ TEST(ProvenanceOf, BracketsInBracketsAreRefused) {
   const std::string deep = std::string(levels, '[') + std::string(levels, ']');
   EXPECT_THROW(provenance_of("{\"provenance\":" + deep + "}", "file"), ForeignFile);
   EXPECT_THROW(provenance_of("# {\"program\":\"hydrascope\",\"x\":" + deep + "}\n", "file"), BrokenFile);
+}
+
+// Each name is compared with all before it: a vocabulary took a minute.
+TEST(ProvenanceOf, ObjectsOfTooManyNamesAreRefused) {
+  constexpr int names = 200'000;
+  std::string many = "{\"program\":\"hydrascope\"";
+  for (int i = 0; i < names; ++i) many += fmt::format(",\"name {}\":{}", i, i);
+  many += "}";
+  EXPECT_THROW(provenance_of("{\"provenance\":" + many + "}", "file"), ForeignFile);
+  EXPECT_THROW(provenance_of("# " + many + "\n", "file"), BrokenFile);
 }
 
 // What is cut off before its end is refused, or holds all of the text; never a part of it.
