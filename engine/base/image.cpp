@@ -99,9 +99,8 @@ Image decode_image(std::span<const std::uint8_t> bytes, const std::string& subje
   if (bytes.size() > std::size_t{std::numeric_limits<int>::max()})
     throw Error(subject, "is larger than 2 GB", "use a smaller picture");
   if (is_pnm(bytes)) return decode_pnm(bytes, subject, most_pixels);
-  // stb_image writes beyond its own memory there.
-  if (is_jpeg(bytes) && !has_sound_huffman_tables(bytes))
-    throw BrokenFile(subject, "a Huffman table of the JPEG has more than 256 codes", "fetch it again");
+  if (is_jpeg(bytes))
+    if (const char* const why = why_not_decoded(bytes)) throw BrokenFile(subject, why, "fetch it again");
   return upright(decode_by_stb(bytes, subject, most_pixels), exif_orientation(bytes));
 }
 

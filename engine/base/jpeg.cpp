@@ -34,7 +34,8 @@ int orientation_of_tiff(Bytes tiff) {
 }
 
 constexpr std::uint8_t mark = 0xff, start_of_image = 0xd8, end_of_image = 0xd9, start_of_scan = 0xda,
-                       huffman_tables = 0xc4, application_1 = 0xe1, first_restart = 0xd0, last_restart = 0xd7;
+                       first_frame = 0xc0, progressive_frame = 0xc2, huffman_tables = 0xc4,
+                       application_1 = 0xe1, first_restart = 0xd0, last_restart = 0xd7;
 
 // Of the tables that begin within a DHT segment, given from its length on; what is cut off counts as 0.
 bool is_sound_table_segment(const Bytes segment) {
@@ -78,8 +79,10 @@ int exif_orientation(const Bytes jpeg) {
 
 // Segments by their lengths, and after the head of a scan its coded data, which ends before the next marker
 // that is neither filling nor a restart.
-bool has_sound_huffman_tables(const Bytes jpeg) {
-  bool coded = false;
+const char* why_not_decoded(const Bytes jpeg) {
+  constexpr int most_scans = 4, most_progressive = 64;
+  bool coded = false, progressive = false;
+  int frames = 0, scans = 0;
   for (std::size_t at = 0; at + 2 <= jpeg.size();) {
     const std::uint8_t marker = jpeg[at + 1];
     const bool restart = marker >= first_restart && marker <= last_restart;
@@ -87,14 +90,19 @@ bool has_sound_huffman_tables(const Bytes jpeg) {
       ++at;
       continue;
     }
-    if (marker == end_of_image) return true;
+    if (marker == end_of_image) return nullptr;
     const Bytes segment = jpeg.subspan(at + 2);
-    if (marker == huffman_tables && !is_sound_table_segment(segment)) return false;
+    if (marker == huffman_tables && !is_sound_table_segment(segment))
+      return "a Huffman table of the JPEG has more than 256 codes";
+    if (marker >= first_frame && marker <= progressive_frame && ++frames == 1)
+      progressive = marker == progressive_frame;
     coded = marker == start_of_scan;
+    if (coded && ++scans > (progressive ? most_progressive : most_scans))
+      return "the JPEG has too many scans";
     at += 2;
     if (marker != start_of_image && segment.size() >= 2) at += number(segment.first(2), false);
   }
-  return true;
+  return nullptr;
 }
 
 } // namespace hydrascope

@@ -3,7 +3,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -129,18 +131,40 @@ TEST(Jpeg, TablesOfMoreCodesThanThereAreAreRefused) {
   EXPECT_THROW(load_image(seed), BrokenFile);
   const std::string file = read_text_file(images / "pictures" / "rotated.jpg");
   std::vector<std::uint8_t> bytes(file.begin(), file.end());
-  EXPECT_TRUE(has_sound_huffman_tables(bytes));
+  EXPECT_EQ(why_not_decoded(bytes), nullptr);
   const std::vector<std::uint8_t> table{0xff, 0xc4, 0, 3, 0, 200, 57}; // cut off after two of its counts
   std::vector<std::uint8_t> behind = bytes;
   behind.insert(behind.end(), table.begin(), table.end());
-  EXPECT_TRUE(has_sound_huffman_tables(behind)); // a film behind the picture, for example
-  bytes.resize(bytes.size() - 2);                // before the end of the image, after its scan
+  EXPECT_EQ(why_not_decoded(behind), nullptr); // a film behind the picture, for example
+  bytes.resize(bytes.size() - 2);              // before the end of the image, after its scan
   bytes.insert(bytes.end(), table.begin(), table.end());
-  EXPECT_FALSE(has_sound_huffman_tables(bytes));
+  EXPECT_NE(why_not_decoded(bytes), nullptr);
   bytes.back() = 56;
-  EXPECT_TRUE(has_sound_huffman_tables(bytes));
+  EXPECT_EQ(why_not_decoded(bytes), nullptr);
   const std::vector<std::uint8_t> sound{0xff, 0xfb, 0x90, 0xff, 0xc4, 0, 3, 0, 255, 255};
   EXPECT_THROW(decode_image(sound, "x.mp3"), ForeignFile);
+}
+
+// Each may go through the whole picture again: a file of 20 KB took ten seconds.
+TEST(Jpeg, MoreScansThanAPictureHasAreRefused) {
+  constexpr std::uint8_t sequential = 0xc0, progressive = 0xc2;
+  const auto is_refused = [](const std::uint8_t frame, const int scans) {
+    std::vector<std::uint8_t> bytes{0xff, 0xd8, 0xff, frame, 0, 2};
+    const std::vector<std::uint8_t> scan{0xff, 0xda, 0,    3,   0,
+                                         0xff, 0,    0xff, 0xd0}; // coded 0xff, and a restart
+    for (int i = 0; i < scans; ++i) bytes.insert(bytes.end(), scan.begin(), scan.end());
+    const char* const why = why_not_decoded(bytes);
+    EXPECT_TRUE(why == nullptr || std::string_view(why) == "the JPEG has too many scans");
+    return why != nullptr;
+  };
+  EXPECT_FALSE(is_refused(sequential, 4));
+  EXPECT_TRUE(is_refused(sequential, 5));
+  EXPECT_FALSE(is_refused(progressive, 64));
+  EXPECT_TRUE(is_refused(progressive, 65));
+  std::string file = read_text_file(images / "pictures" / "rotated.jpg");
+  const std::string scan = file.substr(file.rfind("\xff\xda"));
+  for (int i = 0; i < 4; ++i) file.insert(file.size() - 2, scan, 0, scan.size() - 2); // before the end
+  EXPECT_THROW(decode_image(file, "x.jpg"), BrokenFile);
 }
 
 // Inputs that tools/fuzz found, and their neighbours.
