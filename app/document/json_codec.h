@@ -44,6 +44,7 @@ struct ReadContext {
   // Records a file that exists but could not be read.
   std::function<void(FileKind, const std::string& reference, const std::string& reason)> unreadable;
   std::vector<std::string> notes; // what was omitted or replaced
+  std::set<std::string> maps;     // kernels with a source so far
 
   [[noreturn]] void fail(const std::string& at, const std::string& reason) const {
     throw BrokenFile(subject, fmt::format("{} {}", at.empty() ? "the whole" : at, reason),

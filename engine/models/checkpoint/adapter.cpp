@@ -62,8 +62,13 @@ public:
   }
 
   std::vector<AdapterInfo::Layer> layers() const {
+    constexpr std::size_t most_entries = 1000,
+                          most_maps = 64; // each map is compiled, which may take a second
     std::vector<AdapterInfo::Layer> result;
-    for (const auto& entry : list("layers")) {
+    std::set<std::string> maps;
+    const nlohmann::json entries = list("layers");
+    if (entries.size() > most_entries) fail(fmt::format("layers has more than {} entries", most_entries));
+    for (const auto& entry : entries) {
       const bool complete = entry.is_object() && entry.contains("layer") &&
                             entry["layer"].is_number_unsigned() && entry.contains("kernel") &&
                             entry["kernel"].is_string();
@@ -72,6 +77,8 @@ public:
       try {
         const auto kernel = entry["kernel"].get<std::string>();
         const bool typed = entry.contains("source") && entry["source"].is_string();
+        if (typed && maps.insert(kernel).second && maps.size() > most_maps)
+          fail(fmt::format("layers holds more than {} different maps", most_maps));
         result.push_back(
             {entry["layer"].get<int>(), typed ? kernel_with_source(kernel, entry["source"].get<std::string>())
                                               : parse_kernel_spec(kernel, "kernel")});

@@ -7,9 +7,12 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/attention/own/allocation_limit.h"
+#include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/safetensors.h"
@@ -109,6 +112,15 @@ TEST_F(Adapters, ForeignAndBrokenFilesAreToldApart) {
   refused("over", R"("abc")");
   refused("over", R"([1])");
   refused("over", R"(["x","y"])"); // base is the last
+  std::string layers = R"([{"layer":1,"kernel":"elu"})";
+  for (int i = 0; i < 1000; ++i) layers += R"(,{"layer":1,"kernel":"elu"})";
+  refused("layers", layers + "]");
+  nlohmann::json maps = nlohmann::json::array(); // each would be compiled
+  for (int i = 0; i < 65; ++i) {
+    const std::string source = fmt::format("def phi(x):\n    return torch.relu(x) + {}\n", i);
+    maps.push_back({{"layer", i}, {"kernel", kernel_of_source("typed", source).text()}, {"source", source}});
+  }
+  refused("layers", maps.dump());
   refused("classes", R"([{"id":"x"}])");
   refused("classes", R"([{"label":"x","y":)" + std::string(99, '[') + std::string(99, ']') + "}]");
 }
