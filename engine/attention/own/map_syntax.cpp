@@ -150,7 +150,7 @@ private:
   }
 
   // t = (t, t), or t = [t, [t, 1]], doubles t's type, and the compiler goes through all of it again and
-  // again. It goes twice through each level of numbers in tuples, as after t = (t, 1).
+  // again.
   static bool may_have_parts(const torch::jit::TreeRef& value) {
     switch (value->kind()) {
       case torch::jit::TK_VAR:
@@ -166,9 +166,13 @@ private:
   void grow(const torch::jit::Tree& literal) {
     const auto& values = literal.trees().front()->trees();
     const auto count = std::ranges::count_if(values, may_have_parts);
-    if (count > 0)
-      doublings_ += std::max(std::log2(static_cast<double>(count)), 1.) * static_cast<double>(turns_);
-    if (constexpr double most = 12; doublings_ > most)
+    if (count > 1) doublings_ += std::log2(static_cast<double>(count)) * static_cast<double>(turns_);
+    // Of numbers in tuples, as after t = (t, 1), it goes twice through what each level holds.
+    constexpr double most_doublings = 12, most_steps = 0x1p26;
+    const double size = static_cast<double>(values.size());
+    for (std::int64_t turn = 0; turn < turns_ && steps_ <= most_steps; ++turn)
+      steps_ = std::max(steps_, 2 * (static_cast<double>(count) * steps_ + size));
+    if (doublings_ > most_doublings || steps_ > most_steps)
       fail(literal, "there are too many tuples and lists of values with names; use fewer of them");
   }
 
@@ -232,6 +236,7 @@ private:
   int loops_ = 0;          // around the present part, but for those that are written out
   std::int64_t parts_ = 0, returns_ = 0, refinements_ = 0;
   double doublings_ = 0; // of types, at most
+  double steps_ = 1;     // of the compiler through any one value, at most
 };
 
 } // namespace
