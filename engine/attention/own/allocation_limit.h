@@ -8,7 +8,7 @@ namespace hydrascope {
 
 // While it exists, LibTorch's allocations on the CPU by this thread fail with c10::OutOfMemoryError once they
 // add up to more than `bytes`, freed ones included: what they add up to bounds the time, too. Limits nest;
-// the inner one counts alone.
+// the inner one counts alone, but ends no later than the outer one.
 //
 // Sums and products of matrices can take any time for a small result. Allocations fail, too, once the thread
 // has used more than `seconds` of processor time: any operator but a view allocates its result. Time on other
