@@ -21,6 +21,7 @@
 #include <ATen/ops/sin.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
@@ -29,6 +30,7 @@
 #include "engine/attention/own/allocation_limit.h"
 #include "engine/attention/own/map_compiler.h"
 #include "engine/attention/own/value_checks.h"
+#include "engine/base/device_error.h"
 #include "engine/base/text.h"
 
 namespace hydrascope {
@@ -116,6 +118,12 @@ constexpr std::size_t least_limit = std::size_t{256} << 20;
 
 } // namespace
 
+bool is_on_accelerator(const jit::Stack& arguments) {
+  return std::ranges::any_of(arguments, [](const c10::IValue& argument) {
+    return argument.isTensor() && argument.toTensor().defined() && !argument.toTensor().is_cpu();
+  });
+}
+
 struct MapScript::Compiled {
   std::map<std::string, CompiledFunction> functions; // phi, phi_k, score
   mutable std::mutex trying;                         // while it is tried, which may take seconds
@@ -139,7 +147,10 @@ struct MapScript::Compiled {
       throw;
     } catch (const std::exception& error) {
       const std::string message = error.what();
-      // The interpreter hands on the text alone.
+      // The interpreter hands on the text alone. Neither is a fault of the source.
+      if (lasts_until_restart(message)) throw BrokenDevice(source.name, interpreter_reason(message));
+      if (is_on_accelerator(arguments) && contains_any_case(message, "out of memory"))
+        C10_THROW_ERROR(OutOfMemoryError, interpreter_reason(message));
       if (limit.no_memory() || interpreter_reason(message) == std::bad_alloc().what()) throw std::bad_alloc();
       throw SourceError(source.name, line_in(message, true),
                         limit.late()       ? "it takes too long for this input"

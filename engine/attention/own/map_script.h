@@ -37,7 +37,8 @@ public:
 
   // φ of x (B,H,R,d) → (B,H,R,d′), or log φ; of grouped heads' keys x has the key/value heads alone. Throws
   // SourceError, with the line, for what fails, for another shape and, on the CPU, for features that are not
-  // finite although x is and negative ones that are not allowed.
+  // finite although x is and negative ones that are not allowed. Memory that does not suffice and a broken
+  // device are no fault of the source: throws std::bad_alloc, c10::OutOfMemoryError, BrokenDevice.
   at::Tensor map(Side side, const at::Tensor& x, const Positions& positions,
                  const KernelParameters& parameters, const HeadShape& heads) const;
   // Weights, not yet masked, of q (B,H,R,d), k (B,H,N,d): (B,H,R,N). Throws as map().

@@ -9,10 +9,12 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/tensor.h>
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
 #include "engine/attention/interface/decoding.h"
 #include "engine/attention/interface/kernel.h"
+#include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "engine/training/loop/autocast.h"
 #include "tests/engine/attention/inputs.h"
@@ -41,6 +43,16 @@ KernelParameters on_device(KernelParameters parameters) {
 
 std::vector<Case> cases() {
   return {{2, 2, 50, 16, true, false, {2, 6, 8}}, {1, 2, 70, 8, true, true}, {1, 2, 33, 8}};
+}
+
+TEST(OwnMapOnDevice, IsNotBlamedForTheDevicesMemory) {
+  if (accelerator() != test::fake_device()) GTEST_SKIP() << "the memory of a real device is not limited";
+  const auto kernel = make_kernel(kernel_of_source("typed", "def phi(x):\n    return torch.relu(x) + 1\n"));
+  const AttentionInput input = on_device(make_input({1, 2, 999, 8}, 5));
+  EXPECT_NO_THROW(kernel->run(input, {}));
+  const AttentionInput longer = on_device(make_input({1, 2, 1999, 8}, 5));
+  const test::DeviceMemoryLimit no_memory(0);
+  EXPECT_THROW(kernel->run(longer, {}), c10::OutOfMemoryError);
 }
 
 class KernelOnDevice : public testing::TestWithParam<reference::Row> {
