@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "app/document/arrangement.h"
 #include "app/document/edits.h"
 #include "app/document/gallery.h"
 #include "app/views/provenance.h"
@@ -42,11 +44,16 @@ void apply(Editor& editor, const IncompleteSession& incomplete) {
   const std::uint64_t edition = editor.writing.edition;
   editor.writing = session.writing;
   editor.writing.edition = edition + 1; // what shows it draws it anew
-  if (!session.arrangement.empty()) editor.emit(RestoreArrangement{session.arrangement});
+  std::optional<std::string> arrangement = sound_arrangement(session.arrangement);
+  if (arrangement && !arrangement->empty()) editor.emit(RestoreArrangement{*std::move(arrangement)});
   if (bundled) editor.emit(ResetLayout{}); // the lesson's text says where to look
   for (const auto& [folder, hash] : session.model_hashes) editor.model_hashes[folder] = hash;
   for (const std::string& note : incomplete.read.notes)
     editor.say(Severity::note, fmt::format("{}: {}", incomplete.file.filename().string(), note));
+  if (!arrangement)
+    editor.say(Severity::note,
+               fmt::format("{}: the arrangement of its panels is damaged, and the present one stays",
+                           incomplete.file.filename().string()));
   if (incomplete.figure) editor.emit(BringToFront{incomplete.panel});
   if (!file.empty()) remember(editor, {file.string(), false});
 }

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include <fmt/format.h>
 #include <imgui_internal.h>
 
+#include "app/document/arrangement.h"
 #include "app/document/layouts.h"
 
 namespace hydrascope::app {
@@ -202,6 +204,12 @@ void Arrangement::restore(const std::string& arrangement) {
   built_for_ = {};
 }
 
+bool Arrangement::restore_saved(const std::string& arrangement) {
+  const std::optional<std::string> sound = sound_arrangement(arrangement);
+  if (sound) restore(*sound);
+  return sound.has_value();
+}
+
 bool Arrangement::take_focus(const std::string& panel) {
   if (focused_ != panel) return false;
   focused_.clear();
@@ -228,15 +236,14 @@ void Arrangement::before_frame(Editor& editor) {
   const SavedLayout* saved =
       own ? find_layout(editor.settings(), layout.substr(own_layout_prefix.size())) : nullptr;
   if (shown_.empty() && editor.settings().last && editor.settings().last->name == layout) {
-    restore(editor.settings().last->arrangement);
+    build_ = !restore_saved(editor.settings().last->arrangement);
   } else if (const auto last = last_arrangements_.find(layout);
              !reset && layout != shown_ && last != last_arrangements_.end()) {
     last_arrangements_[shown_] = present_arrangement();
     restore(last->second);
   } else {
     if (!shown_.empty() && layout != shown_) last_arrangements_[shown_] = present_arrangement();
-    if (saved != nullptr) restore(saved->arrangement);
-    build_ = saved == nullptr;
+    build_ = saved == nullptr || !restore_saved(saved->arrangement);
   }
   shown_ = layout;
 }

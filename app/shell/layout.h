@@ -50,6 +50,7 @@ public:
 
 private:
   void restore(const std::string& arrangement);
+  bool restore_saved(const std::string& arrangement); // of a file; whether it could be
   bool needs_rebuild(ImGuiID dock_space, ImVec2 size, Editor& editor);
 
   std::vector<std::string> panels_;

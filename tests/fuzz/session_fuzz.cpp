@@ -2,6 +2,7 @@
 // fast; no example picture is there, and pictures come from within the session.
 #include <utility>
 
+#include "app/document/arrangement.h"
 #include "app/document/session.h"
 #include "engine/base/paths.h"
 #include "tests/fuzz/fuzz.h"
@@ -37,7 +38,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, const std::size_
     const std::string_view text = fuzz::text_of(data, size);
     app::is_session(text);
     app::read_lesson(text, file());
-    const std::string once = written(app::read_session(text, file()));
+    const app::ReadSession read = app::read_session(text, file());
+    if (const auto sound = app::sound_arrangement(read.session.arrangement);
+        sound && app::sound_arrangement(*sound) != sound)
+      std::abort();
+    const std::string once = written(read);
     fuzz::must_accept([&] {
       if (written(app::read_session(once, file())) != once) std::abort();
     });
