@@ -1,6 +1,7 @@
 #include "engine/base/capture.h"
 
 #include <algorithm>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -133,6 +134,8 @@ Capture Capture::open(const std::filesystem::path& path) {
   capture.source_ = std::move(content.source);
   capture.parts_ = parts_of(capture.layers_);
   const std::filesystem::path folder = std::filesystem::is_directory(path) ? path : path.parent_path();
+  std::set<std::int64_t> lengths, unused;
+  for (const CaptureLayer& layer : capture.layers_) lengths.insert({layer.queries, layer.keys});
   for (CaptureTokens& tokens : capture.tokens_) {
     // A stranger's capture names none of the user's other files.
     if (leaves_folder(tokens.image)) {
@@ -143,10 +146,7 @@ Capture Capture::open(const std::filesystem::path& path) {
       tokens.image.clear();
     }
     if (!tokens.image.empty()) tokens.image = folder / tokens.image;
-    const bool used = std::ranges::any_of(capture.layers_, [&](const CaptureLayer& layer) {
-      return tokens.count() == layer.queries || tokens.count() == layer.keys;
-    });
-    if (!used)
+    if (!lengths.contains(tokens.count()) && unused.insert(tokens.count()).second)
       capture.notes_.push_back(
           fmt::format("the capture names {} tokens, and no layer has as many", tokens.count()));
   }

@@ -282,6 +282,17 @@ TEST_F(CaptureFiles, ShowPicturesOfTheirOwnFolderAlone) {
   }
 }
 
+TEST_F(CaptureFiles, SayOnceOfEachNumberOfTokensThatNoLayerHasIt) {
+  Content content = small_capture();
+  nlohmann::json sets = nlohmann::json::array();
+  for (int i = 0; i < 1000; ++i) sets.push_back(std::vector<std::string>(i % 2 == 0 ? 5 : 7, "a"));
+  content.metadata["tokens"] = sets.dump();
+  const Capture capture = Capture::open(write(content.text()));
+  ASSERT_EQ(capture.notes().size(), 1U);
+  EXPECT_NE(capture.notes().front().find("names 7 tokens"), std::string::npos) << capture.notes().front();
+  EXPECT_NE(capture.tokens(5, 0), nullptr);
+}
+
 // Whatever a folder holds under such a name, looking for captures ends.
 TEST_F(CaptureFiles, AreNoPipes) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe.safetensors").c_str(), 0600), 0);
