@@ -123,23 +123,23 @@ double products_of_einsum(const std::string_view equation, const std::vector<at:
     const bool dots = terms[term].find('.') != std::string_view::npos;
     const std::int64_t more = x.dim() - letters;
     if (more < 0 || (more > 0 && !dots)) return 0;
-    std::int64_t at = 0;
+    std::int64_t next = 0; // dimension
     bool in_dots = false;
     for (const char c : terms[term]) {
       if (c == ' ' || (c == '.' && in_dots)) continue;
       in_dots = c == '.';
-      if (at + (in_dots ? more : 1) > x.dim()) return 0;
+      if (next + (in_dots ? more : 1) > x.dim()) return 0;
       if (!in_dots) {
         std::int64_t& length = lengths[c];
-        length = std::max(length, x.size(at++));
+        length = std::max(length, x.size(next++));
         continue;
       }
       broadcast.resize(std::max(broadcast.size(), static_cast<std::size_t>(more)), 1);
       for (std::int64_t i = 0; i < more; ++i) {
         std::int64_t& length = broadcast[static_cast<std::size_t>(i)];
-        length = std::max(length, x.size(at + more - 1 - i));
+        length = std::max(length, x.size(next + more - 1 - i));
       }
-      at += more;
+      next += more;
     }
   }
   double products = 1;
