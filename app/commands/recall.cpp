@@ -14,7 +14,7 @@
 #include "app/commands/training_display.h"
 #include "app/views/training_view.h"
 #include "engine/base/error.h"
-#include "engine/base/json_depth.h"
+#include "engine/base/json_limits.h"
 #include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 #include "engine/base/safetensors.h"

@@ -181,7 +181,9 @@ private:
 } // namespace
 
 std::optional<std::string> sound_arrangement(const std::string_view text) {
+  constexpr std::size_t most_bytes = std::size_t{256} << 10;
   constexpr std::size_t most_windows = 500; // Dear ImGui looks for each among all
+  if (text.size() > most_bytes) return std::nullopt;
   std::vector<PlacedWindow> windows;
   NodeTree tree;
   enum class Section { window, docking, other } section = Section::other;

@@ -47,9 +47,9 @@ struct JsonCodec<KernelSpec> {
   static KernelSpec read(const Json& json, const std::string& at, ReadContext& context) {
     const bool typed = json.is_object() && json.contains("kernel") && json.contains("source");
     const std::string text = JsonCodec<std::string>::read(typed ? json["kernel"] : json, at, context);
-    constexpr std::size_t most = 64; // each is compiled, which may take a second
+    constexpr std::size_t most = 64; // each is compiled for the run, which may take a second
     if (typed && context.maps.insert(text).second && context.maps.size() > most)
-      context.fail(at, fmt::format("is the source of more than {} different maps", most));
+      context.fail(at, fmt::format("is another map: at most {} different ones are accepted", most));
     try {
       if (typed) return kernel_with_source(text, JsonCodec<std::string>::read(json["source"], at, context));
       return parse_kernel_spec(text, "“" + text + "”");

@@ -10,7 +10,7 @@
 #include "app/document/writing_codec.h"
 #include "engine/base/capture.h"
 #include "engine/base/error.h"
-#include "engine/base/json_depth.h"
+#include "engine/base/json_limits.h"
 #include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 #include "engine/base/version.h"

@@ -51,9 +51,8 @@ void apply(Editor& editor, const IncompleteSession& incomplete) {
   for (const std::string& note : incomplete.read.notes)
     editor.say(Severity::note, fmt::format("{}: {}", incomplete.file.filename().string(), note));
   if (!arrangement)
-    editor.say(Severity::note,
-               fmt::format("{}: the arrangement of its panels is damaged, and the present one stays",
-                           incomplete.file.filename().string()));
+    editor.say(Severity::note, fmt::format("{}: the arrangement of its panels is damaged and was left out",
+                                           incomplete.file.filename().string()));
   if (incomplete.figure) editor.emit(BringToFront{incomplete.panel});
   if (!file.empty()) remember(editor, {file.string(), false});
 }

@@ -235,6 +235,8 @@ std::optional<Flops> flops_of_run(const RunResult& run) {
                           run.columns * architecture.patch_width, run.schedule);
   } catch (const Error&) {
     return std::nullopt;
+  } catch (const std::bad_alloc&) { // while a map of the user's is tried
+    return std::nullopt;
   }
 }
 

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
-#include "engine/base/json_depth.h"
+#include "engine/base/json_limits.h"
 #include "engine/base/tensor_numbers.h"
 
 namespace hydrascope {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
-#include "engine/base/json_depth.h"
+#include "engine/base/json_limits.h"
 #include "engine/base/paths.h"
 
 namespace hydrascope {

@@ -100,7 +100,8 @@ Image decode_image(std::span<const std::uint8_t> bytes, const std::string& subje
     throw Error(subject, "is larger than 2 GB", "use a smaller picture");
   if (is_pnm(bytes)) return decode_pnm(bytes, subject, most_pixels);
   if (is_jpeg(bytes))
-    if (const char* const why = why_not_decoded(bytes)) throw BrokenFile(subject, why, "fetch it again");
+    if (const char* const why = why_not_decoded(bytes))
+      throw BrokenFile(subject, why, "fetch it again, or save it again with another program");
   return upright(decode_by_stb(bytes, subject, most_pixels), exif_orientation(bytes));
 }
 

@@ -17,7 +17,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/files.h"
-#include "engine/base/json_depth.h"
+#include "engine/base/json_limits.h"
 #include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 

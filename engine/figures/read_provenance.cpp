@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
-#include "engine/base/json_depth.h"
+#include "engine/base/json_limits.h"
 #include "engine/base/paths.h"
 #include "engine/base/text.h"
 #include "engine/figures/figure.h"

@@ -130,7 +130,7 @@ TEST(SoundArrangement, IsWhatASessionRestores) {
   EXPECT_EQ(restored("[Table][0x12345678,2]\n" + windows + nodes), windows + nodes);
   EXPECT_EQ(restored(""), "");
   EXPECT_EQ(restored("[Docking][Data]\nDockNode ID=0x00000001 Parent=0x00000001\n"),
-            "session.json: the arrangement of its panels is damaged, and the present one stays");
+            "session.json: the arrangement of its panels is damaged and was left out");
 }
 
 } // namespace

@@ -177,7 +177,7 @@ TEST_F(Sessions, RefuseValuesThatNoModelAllows) {
   Json maps = Json::array(); // that are refused, each with a note
   for (int i = 0; i < 65; ++i)
     maps.push_back({{"kernel", fmt::format("phi:map=map{}@0123456789abcdef", i)}, {"source", "no map"}});
-  expect("/document/scenes/text/schedules/1", maps, "more than 64 different maps");
+  expect("/document/scenes/text/schedules/1", maps, "at most 64 different ones");
   maps.erase(maps.begin());
   EXPECT_EQ(refusal(with(json, "/document/scenes/text/schedules/1", maps)), "");
   expect("/document/scenes/image/input", {{"text", "a cat"}}, "of the other kind");

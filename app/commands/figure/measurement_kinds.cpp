@@ -17,7 +17,7 @@
 #include "app/views/table_views.h"
 #include "app/views/timing_view.h"
 #include "engine/base/error.h"
-#include "engine/base/json_depth.h"
+#include "engine/base/json_limits.h"
 #include "engine/base/paths.h"
 #include "engine/run/devices.h"
 #include "engine/run/quantities/layer_times.h"

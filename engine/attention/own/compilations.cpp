@@ -67,7 +67,9 @@ std::shared_ptr<const MapScript> MapScript::compiled_before(const MapSource& sou
   Compilations& known = compilations();
   const std::lock_guard lock(known.mutex);
   const Compilations::One* const one = known.find(source);
-  return one == nullptr ? nullptr : one->script;
+  if (one == nullptr) return nullptr;
+  if (one->error) throw SourceError(*one->error);
+  return one->script;
 }
 
 } // namespace hydrascope

@@ -46,8 +46,12 @@ CheckedMap check_map(const std::string& name, const std::string& text, const Lay
 
 bool is_tried(const KernelSpec& kernel, const LayerShape& shape) {
   if (text_of_source(kernel).empty()) return true;
-  const auto script = MapScript::compiled_before(source_of(kernel));
-  return script && script->is_tried(shape.heads, shape.head_width);
+  try {
+    const auto script = MapScript::compiled_before(source_of(kernel));
+    return script && script->is_tried(shape.heads, shape.head_width);
+  } catch (const SourceError&) { // it does not compile
+    return true;
+  }
 }
 
 } // namespace hydrascope

@@ -25,6 +25,7 @@
 #include "engine/attention/own/allowed_operators.h"
 #include "engine/attention/own/guarded_operators.h"
 #include "engine/attention/own/map_syntax.h"
+#include "engine/base/device_error.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
@@ -171,9 +172,11 @@ std::map<std::string, CompiledFunction> compile_here(const MapSource& source) {
     throw; // another time there may be more memory
   } catch (const c10::Error& error) {
     const std::string message = error.what_without_backtrace();
+    if (lacks_host_memory(message)) throw std::bad_alloc();
     throw SourceError(source.name, line_in(message, false), compiler_reason(message));
   } catch (const std::exception& error) {
     const std::string message = error.what();
+    if (lacks_host_memory(message)) throw std::bad_alloc();
     throw SourceError(source.name, line_in(message, false), compiler_reason(message));
   }
   for (const MapSource::Function& function : source.functions) {

@@ -25,6 +25,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
+#include <torch/csrc/jit/runtime/jit_exception.h>
 
 #include "engine/attention/interface/parameters.h"
 #include "engine/attention/own/allocation_limit.h"
@@ -114,15 +115,16 @@ void require_same(const MapSource& source, const at::Tensor& among_others, const
     throw SourceError(source.name, 0, reason);
 }
 
-constexpr std::size_t least_limit = std::size_t{256} << 20;
-
-} // namespace
-
 bool is_on_accelerator(const jit::Stack& arguments) {
   return std::ranges::any_of(arguments, [](const c10::IValue& argument) {
     return argument.isTensor() && argument.toTensor().defined() && !argument.toTensor().is_cpu();
   });
 }
+
+constexpr std::size_t least_limit = std::size_t{256} << 20;
+constexpr double trial_seconds = 5; // for all calls of a trial together: a few tokens take milliseconds
+
+} // namespace
 
 struct MapScript::Compiled {
   std::map<std::string, CompiledFunction> functions; // phi, phi_k, score
@@ -146,17 +148,21 @@ struct MapScript::Compiled {
     } catch (const SourceError&) {
       throw;
     } catch (const std::exception& error) {
-      const std::string message = error.what();
-      // The interpreter hands on the text alone. Neither is a fault of the source.
-      if (lasts_until_restart(message)) throw BrokenDevice(source.name, interpreter_reason(message));
-      if (is_on_accelerator(arguments) && contains_any_case(message, "out of memory"))
-        C10_THROW_ERROR(OutOfMemoryError, interpreter_reason(message));
-      if (limit.no_memory() || interpreter_reason(message) == std::bad_alloc().what()) throw std::bad_alloc();
+      const std::string message = error.what(), reason = interpreter_reason(message);
+      // A broken device and a lack of memory are no fault of the source, unless it raises the error itself.
+      // The interpreter passes on the text alone.
+      if (dynamic_cast<const jit::JITException*>(&error) == nullptr) {
+        const bool on_accelerator = is_on_accelerator(arguments);
+        if (on_accelerator && lasts_until_restart(reason)) throw BrokenDevice(source.name, reason);
+        if (on_accelerator && contains_any_case(reason, "out of memory"))
+          C10_THROW_ERROR(OutOfMemoryError, reason);
+        if (limit.no_memory() || reason == std::bad_alloc().what()) throw std::bad_alloc();
+      }
       throw SourceError(source.name, line_in(message, true),
                         limit.late()       ? "it takes too long for this input"
                         : limit.exceeded() ? fmt::format("it takes more than {} for this input",
                                                          bytes_text(static_cast<double>(bytes)))
-                                           : interpreter_reason(message));
+                                           : reason);
     }
   }
 };
@@ -308,8 +314,7 @@ std::optional<SourceError> MapScript::problem(const std::int64_t heads, const st
   if (is_tried(heads, head_width)) return known();
   const std::lock_guard one_at_a_time(compiled_->trying);
   if (is_tried(heads, head_width)) return known(); // by another thread meanwhile
-  constexpr double seconds = 5;                    // for all calls together: a few tokens take milliseconds
-  const AllocationLimit limit(std::numeric_limits<std::size_t>::max(), seconds);
+  const AllocationLimit limit(std::numeric_limits<std::size_t>::max(), trial_seconds);
   std::optional<SourceError> problem;
   try {
     try_out(heads, head_width);
@@ -364,6 +369,9 @@ void MapScript::try_out(const std::int64_t heads, const std::int64_t head_width)
           source_.name, 0,
           fmt::format("with hydra = True phi keeps the width: x has D = {} features, phi returns {}",
                       x.size(3), query.size(3)));
+    if (rows) return;
+    const std::lock_guard lock(compiled_->mutex);
+    compiled_->widths.insert_or_assign(head_width, query.size(3));
   }
 }
 
@@ -383,6 +391,7 @@ std::int64_t MapScript::width(const std::int64_t head_width) const {
   const std::lock_guard one_at_a_time(compiled_->trying);
   if (const auto width = known()) return *width;
   const at::NoGradGuard no_gradients;
+  const AllocationLimit limit(std::numeric_limits<std::size_t>::max(), trial_seconds);
   std::int64_t width = head_width;
   try {
     const at::Tensor one = at::ones({1, 1, 1, 1});

@@ -20,7 +20,8 @@ public:
   // Compiles a source, or returns what it compiled to before. Only pure operators on tensors and numbers are
   // allowed, and loops of a fixed number of turns. Throws SourceError.
   static std::shared_ptr<const MapScript> of(const MapSource& source);
-  // What of() has returned before; null if it has not, or not for long: returns at once.
+  // What of() has returned before, at once; null if it has not, or not for long. Throws the SourceError that
+  // of() has thrown.
   static std::shared_ptr<const MapScript> compiled_before(const MapSource& source);
 
   MapScript(const MapScript&) = delete;

@@ -135,6 +135,9 @@ private:
   static bool is_written_out(const torch::jit::TreeRef& values) {
     if (values->kind() == torch::jit::TK_TUPLE_LITERAL) return true;
     if (values->kind() != torch::jit::TK_APPLY) return false; // turns_over() refuses it
+    const torch::jit::TreeRef callee = torch::jit::Apply(values).callee().tree();
+    if (callee->kind() == torch::jit::TK_VAR && torch::jit::Var(callee).name().name() == "range")
+      return false;
     for (const torch::jit::Expr& each : torch::jit::Apply(values).inputs())
       if (is_written_out(each.tree())) return true;
     return false;

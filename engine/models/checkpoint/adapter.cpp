@@ -15,7 +15,7 @@
 #include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "engine/base/files.h"
-#include "engine/base/json_depth.h"
+#include "engine/base/json_limits.h"
 #include "engine/base/paths.h"
 #include "engine/base/safetensors.h"
 #include "engine/base/text.h"

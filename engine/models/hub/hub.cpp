@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/config_fields.h"
-#include "engine/base/json_depth.h"
+#include "engine/base/json_limits.h"
 #include "engine/base/paths.h"
 #include "engine/models/hub/hub_cache.h"
 #include "engine/models/hub/hub_download.h"

@@ -1,5 +1,5 @@
 // What is not parsed of JSON from elsewhere.
-#include "engine/base/json_depth.h"
+#include "engine/base/json_limits.h"
 
 #include <string>
 

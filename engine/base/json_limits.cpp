@@ -1,4 +1,4 @@
-#include "engine/base/json_depth.h"
+#include "engine/base/json_limits.h"
 
 #include <array>
 #include <cstddef>
