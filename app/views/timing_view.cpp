@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <new>
 #include <vector>
 
 #include <fmt/format.h>
