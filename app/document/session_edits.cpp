@@ -44,8 +44,8 @@ void apply(Editor& editor, const IncompleteSession& incomplete) {
   const std::uint64_t edition = editor.writing.edition;
   editor.writing = session.writing;
   editor.writing.edition = edition + 1; // what shows it draws it anew
-  std::optional<std::string> arrangement = sound_arrangement(session.arrangement);
-  if (arrangement && !arrangement->empty()) editor.emit(RestoreArrangement{*std::move(arrangement)});
+  const std::optional<std::string> arrangement = sound_arrangement(session.arrangement);
+  if (arrangement && !arrangement->empty()) editor.emit(RestoreArrangement{*arrangement});
   if (bundled) editor.emit(ResetLayout{}); // the lesson's text says where to look
   for (const auto& [folder, hash] : session.model_hashes) editor.model_hashes[folder] = hash;
   for (const std::string& note : incomplete.read.notes)
