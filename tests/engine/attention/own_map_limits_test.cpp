@@ -183,9 +183,8 @@ TEST(OwnMapLimits, AreFoundOnceWhereASourceDoesNotCompile) {
 TEST(OwnMapLimits, AreNotThoseOfTheDeviceWhereASourceSaysSo) {
   for (const char* const said : {"illegal memory access", "out of memory", "std::bad_alloc"}) {
     const MapSource source = parse_map_source(
-        "raising", fmt::format("def phi(x):\n    if x.shape[2] > 3:\n        raise ValueError(\"{}\")\n"
-                               "    return torch.relu(x)\n",
-                               said));
+        "asserting",
+        fmt::format("def phi(x):\n    assert x.shape[2] < 4, \"{}\"\n    return torch.relu(x)\n", said));
     const auto script = MapScript::of(source);
     EXPECT_THROW(script->map(Side::query, at::ones({1, 2, 4, 4}), {}, {}, {2, 4}), SourceError) << said;
   }
