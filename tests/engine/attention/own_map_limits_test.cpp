@@ -105,19 +105,24 @@ TEST(OwnMapLimits, RefuseWhatWouldCrashOrHang) {
 TEST(OwnMapLimits, LeaveRoomForHonestMaps) {
   const std::vector<std::string> all = {
       // scores, with Python's usual infinity
-      "def score(q, k):\n    w = q @ k.mT\n    w = w.masked_fill(w > 1e30, float(\"-inf\"))\n"
-      "    return torch.softmax(w, -1)\n",
+      R"(def score(q, k):
+    w = q @ k.mT
+    w = w.masked_fill(w > 1e30, float("-inf"))
+    return torch.softmax(w, -1)
+)",
       // products of integers and of half precision
-      "def phi(x):\n    whole = torch.relu(x).to(torch.int64)\n"
-      "    ones = torch.ones([x.shape[-1], 2], dtype=torch.int64)\n"
-      "    y = torch.einsum(\"... d, d e -> ... e\", whole, ones) + F.linear(whole, ones.t()) + whole @ "
-      "ones\n"
-      "    return y.to(x.dtype)\n",
+      R"(def phi(x):
+    whole = torch.relu(x).to(torch.int64)
+    ones = torch.ones([x.shape[-1], 2], dtype=torch.int64)
+    y = torch.einsum("... d, d e -> ... e", whole, ones) + F.linear(whole, ones.t()) + whole @ ones
+    return y.to(x.dtype)
+)",
       // repeats that fit
-      "def phi(x):\n    y = x.repeat_interleave(torch.tensor([2]), 3, output_size=2 * x.shape[3])\n"
-      "    i = torch.repeat_interleave(torch.tensor([1, 0, 2]), output_size=3)\n"
-      "    return torch.relu(y) + i.sum() + x.repeat_interleave(torch.tensor([2, 0, 1, 1]), -1)[..., "
-      ":1].abs()\n",
+      R"(def phi(x):
+    y = x.repeat_interleave(torch.tensor([2]), 3, output_size=2 * x.shape[3])
+    i = torch.repeat_interleave(torch.tensor([1, 0, 2]), output_size=3)
+    return torch.relu(y) + i.sum() + x.repeat_interleave(torch.tensor([2, 0, 1, 1]), -1)[..., :1].abs()
+)",
       // tuples, an optional number, and a loop over a tuple that is left early
       "def phi(x):\n    t = (1, 2)\n" + repeated("    t = (t[1], 1)\n", 10) +
           "    m: Optional[int] = None\n    if m is not None:\n        x = x + m\n"
