@@ -163,6 +163,8 @@ fs::path figure_of_command(const std::string& name, const std::string& command) 
 
 void commands_lead_to_views(ImGuiTestContext* context) {
   start_over(context);
+  editor().emit(BringToFront{"entropy"}); // whose figure the files below begin with
+  settle(context);
   change_view(editor(), "Clip at 99 %", [](ViewOptions& view) { view.percentile = true; });
   const Document before = copy_of_document();
   IM_CHECK(open_path(editor(), figure_of_command("words.svg",
