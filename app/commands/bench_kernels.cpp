@@ -1,9 +1,9 @@
 // hydrascope bench kernels: time and memory of attention alone, beside what the machine can do at most.
-#include <algorithm>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,7 +16,6 @@
 #include "app/views/timing_view.h"
 #include "engine/attention/simd/processor.h"
 #include "engine/base/json_text.h"
-#include "engine/measure/kernel_support.h"
 #include "engine/measure/machine.h"
 #include "engine/run/run.h"
 

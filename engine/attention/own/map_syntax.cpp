@@ -113,6 +113,12 @@ private:
     throw SourceError(source_.name, line_of(tree.range(), source_.script), reason);
   }
 
+  // The name of a function that is called; empty for a method.
+  static std::string function_of(const torch::jit::Apply& call) {
+    const torch::jit::TreeRef callee = call.callee().tree();
+    return callee->kind() == torch::jit::TK_VAR ? torch::jit::Var(callee).name().name() : std::string();
+  }
+
   // The compiler writes a loop over a tuple out, turn by turn. Only it knows types, so that no other tuples
   // can be counted than those that stand in the loop's head.
   std::int64_t turns_over(const torch::jit::TreeRef& values) const {
@@ -120,9 +126,7 @@ private:
       return static_cast<std::int64_t>(torch::jit::TupleLiteral(values).inputs().size());
     if (values->kind() == torch::jit::TK_APPLY) {
       const torch::jit::Apply call(values);
-      const torch::jit::TreeRef callee = call.callee().tree();
-      const std::string name =
-          callee->kind() == torch::jit::TK_VAR ? torch::jit::Var(callee).name().name() : std::string();
+      const std::string name = function_of(call);
       if (name == "range") return 1;
       if (name == "enumerate" || name == "zip") {
         std::int64_t most = 1;
@@ -135,10 +139,9 @@ private:
   static bool is_written_out(const torch::jit::TreeRef& values) {
     if (values->kind() == torch::jit::TK_TUPLE_LITERAL) return true;
     if (values->kind() != torch::jit::TK_APPLY) return false; // turns_over() refuses it
-    const torch::jit::TreeRef callee = torch::jit::Apply(values).callee().tree();
-    if (callee->kind() == torch::jit::TK_VAR && torch::jit::Var(callee).name().name() == "range")
-      return false;
-    for (const torch::jit::Expr& each : torch::jit::Apply(values).inputs())
+    const torch::jit::Apply call(values);
+    if (function_of(call) == "range") return false;
+    for (const torch::jit::Expr& each : call.inputs())
       if (is_written_out(each.tree())) return true;
     return false;
   }
@@ -212,8 +215,7 @@ private:
     const torch::jit::TreeRef callee = call.callee().tree();
     const bool is_method = callee->kind() == '.';
     const std::string method = is_method ? torch::jit::Select(callee).selector().name() : std::string();
-    const std::string function =
-        callee->kind() == torch::jit::TK_VAR ? torch::jit::Var(callee).name().name() : std::string();
+    const std::string function = function_of(call);
     const bool reads = raised || readers.contains(method) || function == "float"; // float("-inf")
     if (function == "isinstance") count_refinement(*callee);
     tree(callee);

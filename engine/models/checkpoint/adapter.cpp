@@ -63,7 +63,7 @@ public:
 
   std::vector<AdapterInfo::Layer> layers() const {
     constexpr std::size_t most_entries = 1000,
-                          most_maps = 64; // each map is compiled, which may take a second
+                          most_maps = 64; // each map is compiled for the run, which may take a second
     std::vector<AdapterInfo::Layer> result;
     std::set<std::string> maps;
     const nlohmann::json entries = list("layers");
