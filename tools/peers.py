@@ -3,7 +3,8 @@
 allocator (LD_PRELOAD).
 
 Its argument is a JSON object: {"peer": NAME, "settings": {…}, "threads": t} with "seconds", or "runs" and "warm_ups".
-Prints the milliseconds of each run as JSON, and bytes: its peak resident memory, and that before there was a model.
+For each line of its input it prints the milliseconds of each run as JSON, and bytes: its peak resident memory, and that
+before there was a model.
 """
 import importlib
 import json
@@ -194,8 +195,10 @@ def main():
         importlib.import_module(LIBRARIES[request["peer"]])
     libraries = resident_bytes("VmHWM")
     run = PEERS[request["peer"]]({**request["settings"], "threads": request["threads"]})
-    milliseconds = [1e3 * seconds for seconds in timed(run, on_device, request)]
-    print(json.dumps({"ms": milliseconds, "libraries_bytes": libraries, "peak_bytes": resident_bytes("VmHWM")}))
+    for _ in sys.stdin:
+        milliseconds = [1e3 * seconds for seconds in timed(run, on_device, request)]
+        print(json.dumps({"ms": milliseconds, "libraries_bytes": libraries, "peak_bytes": resident_bytes("VmHWM")}),
+              flush=True)
 
 
 if __name__ == "__main__":

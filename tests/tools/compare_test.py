@@ -1,4 +1,5 @@
 """tools/compare: rows take turns, and ratios are of one turn."""
+import contextlib
 import json
 import pathlib
 import subprocess
@@ -6,6 +7,7 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 
 from support import ROOT, load
 
@@ -115,6 +117,29 @@ class CaseTest(unittest.TestCase):
                 self.assertEqual(json.loads(arguments.write.read_text()),
                                  {"command": f"tools/compare {words} --threads 2 --turns 1 --batches 30 --long",
                                   "cases": [{"case": case} for case in cases]})
+
+    def test_a_peer_lives_for_one_turn_on_the_cpu_and_for_all_on_a_gpu(self):
+        for device, same in (("cpu", False), ("cuda", True)):
+            arguments = types.SimpleNamespace(threads=1, turns=2, device=device)
+            with self.peers_are("import os\nfor _ in sys.stdin: print(json.dumps({'ms': [os.getpid()]}), flush=True)"):
+                peer = compare.Peer(arguments, {}, {}, "sdpa")
+                first, second = compare.measured(arguments, {"one": peer})["one"]
+            self.assertEqual(first == second, same)
+            self.assertIsNone(peer.process)
+
+    def test_a_peer_that_fails_says_why(self):
+        arguments = types.SimpleNamespace(threads=1, turns=2, device="cuda")
+        with self.peers_are("sys.exit('no GPU')"), self.assertRaises(SystemExit) as error:
+            compare.measured(arguments, {"one": compare.Peer(arguments, {}, {}, "sdpa")})
+        self.assertEqual(str(error.exception), "error: sdpa: no GPU")
+
+    @contextlib.contextmanager
+    def peers_are(self, code):
+        """In place of tools/peers.py, whose PyTorch tests do not have."""
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(compare, "ROOT", pathlib.Path(folder)):
+            (pathlib.Path(folder) / "tools").mkdir()
+            (pathlib.Path(folder) / "tools/peers.py").write_text(f"import json, sys\n{code}\n")
+            yield
 
     def test_a_command_names_a_gpu(self):
         arguments = types.SimpleNamespace(threads=2, turns=3, batches=30, device="cuda:1", long=False)

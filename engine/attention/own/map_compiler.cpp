@@ -162,6 +162,7 @@ void on_deep_stack(std::function<void()> work) {
 std::map<std::string, CompiledFunction> compile_here(const MapSource& source) {
   std::map<std::string, CompiledFunction> functions;
   const auto unit = std::make_shared<jit::CompilationUnit>();
+  const AllocationLimit limit(std::numeric_limits<std::size_t>::max()); // notes a lack of memory
   try {
     guard_operators();
     check_syntax(source);
@@ -171,12 +172,12 @@ std::map<std::string, CompiledFunction> compile_here(const MapSource& source) {
   } catch (const std::bad_alloc&) {
     throw; // another time there may be more memory
   } catch (const c10::Error& error) {
+    if (limit.no_memory()) throw std::bad_alloc();
     const std::string message = error.what_without_backtrace();
-    if (lacks_host_memory(message)) throw std::bad_alloc();
     throw SourceError(source.name, line_in(message, false), compiler_reason(message));
   } catch (const std::exception& error) {
+    if (limit.no_memory()) throw std::bad_alloc();
     const std::string message = error.what();
-    if (lacks_host_memory(message)) throw std::bad_alloc();
     throw SourceError(source.name, line_in(message, false), compiler_reason(message));
   }
   for (const MapSource::Function& function : source.functions) {

@@ -195,5 +195,12 @@ TEST(OwnMapLimits, AreNotThoseOfTheDeviceWhereASourceSaysSo) {
   }
 }
 
+// Messages of the compiler quote the source.
+TEST(OwnMapLimits, AreNotThoseOfTheMachineWhereALineThatDoesNotCompileSaysSo) {
+  const MapSource source = parse_map_source(
+      "quoted", "def phi(x):\n    return torch.relu(x, \"DefaultCPUAllocator: can't allocate memory\")\n");
+  EXPECT_THROW(MapScript::of(source), SourceError);
+}
+
 } // namespace
 } // namespace hydrascope
