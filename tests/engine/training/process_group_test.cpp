@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <cstring>
 #include <map>
 #include <sstream>
 
@@ -82,10 +83,10 @@ protected:
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output(rank).c_str(),
                                      O_WRONLY | O_CREAT | O_TRUNC, 0600);
     pid_t process = 0;
-    EXPECT_EQ(posix_spawn(&process, program.c_str(), &actions, nullptr, pointers(words).data(),
-                          pointers(variables).data()),
-              0);
+    const int failure = posix_spawn(&process, program.c_str(), &actions, nullptr, pointers(words).data(),
+                                    pointers(variables).data());
     posix_spawn_file_actions_destroy(&actions);
+    ASSERT_EQ(failure, 0) << program << ": " << std::strerror(failure); // without an entry in running_
     running_[rank] = process;
   }
 

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
+#include "tests/support/fake_device.h"
 
 namespace {
 
@@ -111,7 +112,8 @@ TEST_F(World, KnowsTheProcessAmongThoseOfItsMachine) {
     EXPECT_THAT(complaint(variables), HasSubstr(local));
   }
   const WorldInfo world = in(two("RANK", "WORLD_SIZE"));
-  for (const char* device : {"cpu", "auto", "cuda:1"}) EXPECT_EQ(device_of_process(device, world), device);
+  for (const char* device : {"cpu", "cuda:1"}) EXPECT_EQ(device_of_process(device, world), device);
+  EXPECT_EQ(device_of_process("auto", world), test::tests_are_on_gpu() ? "cuda:0" : "auto");
 }
 
 TEST_F(World, KnowsThatTorchrunListensAlready) {
