@@ -9,6 +9,7 @@ ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS, "compare-ke
 PUBLISHED_KERNELS = KERNELS[-1]
 MODELS = (("compare-models", "compare-bert"), ("compare-models-again", "compare-bert-again"))
 PUBLISHED_MODELS = MODELS[0]
+GPU_KERNELS = ("compare-hydra-h200", "compare-hedgehog-h200")
 # Cases and rows.
 HYDRA, HEDGEHOG, DEIT, BERT = "hydra-cosine, D = 768", "hedgehog, 12 heads of 64", "DeiT-B", "BERT-base"
 PRODUCTS, PRODUCTS_BFLOAT16 = "bound: the matrix products of its blocks alone", "bound: the products in bfloat16"
@@ -27,7 +28,8 @@ def compared(names, title, heading):
              for name in names for one in raw(name)["cases"] if one["case"] == title}
     yield ["times as long", *(heading(*size) + ":" for size in cases)]
     first, *others = dict.fromkeys(row for rows in cases.values() for row in rows)
-    yield [f"{first}, ms", *(f"{statistics.median(rows[first]['ms']):,.2f}" for rows in cases.values())]
+    times = [statistics.median(rows[first]["ms"]) for rows in cases.values()]
+    yield [f"{first}, ms", *(f"{time:,.2f}" if min(times) >= 0.2 else f"{time:.3f}" for time in times)]
     for row in others:
         yield [row, *(range_text(rows[row]) if row in rows else "" for rows in cases.values())]
 
@@ -50,6 +52,16 @@ def hydra_beside_others():
 @table("compare-hedgehog", derived=lambda: inverse_ratios([PUBLISHED_KERNELS]))
 def hedgehog_beside_others():
     return compared([PUBLISHED_KERNELS], HEDGEHOG, by_tokens)
+
+
+@table("compare-hydra-h200", derived=lambda: inverse_ratios(GPU_KERNELS))
+def hydra_on_a_gpu():
+    return compared(GPU_KERNELS, HYDRA, by_tokens)
+
+
+@table("compare-hedgehog-h200", derived=lambda: inverse_ratios(GPU_KERNELS))
+def hedgehog_on_a_gpu():
+    return compared(GPU_KERNELS, HEDGEHOG, by_tokens)
 
 
 def fair(row):

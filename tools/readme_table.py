@@ -1,12 +1,9 @@
-"""The results in README.md, as a function of raw files (tools/results) and of the page that tools/on-gpu wrote."""
-import re
+"""The results in README.md, as a function of raw files (tools/results)."""
 import statistics
 
-from compare_tables import HEDGEHOG, KERNELS, range_text, rows_of
-from experiment import ROOT, paired_difference, spread_text
+from compare_tables import GPU_KERNELS, HEDGEHOG, HYDRA, KERNELS, range_text, rows_of
+from experiment import paired_difference, spread_text
 from table_registry import by, percent, points, raw, table
-
-H200 = ROOT / "docs/measurements/cuda-nvidia-h200.md"
 
 
 def kept_of_classifiers():
@@ -40,26 +37,15 @@ def speed_of_hedgehog():
             "allocator")
 
 
-def times_on_a_gpu():
-    """Milliseconds by kernel and number of tokens."""
-    section = H200.read_text().partition("\n## Scaling\n")[2].partition("\n## ")[0]
-    head, *rows = re.findall(r"^\| ([a-z-]+) \| ([\d., |]+) \|$", section, re.MULTILINE) or [("", "")]
-    times = {kernel: dict(zip(head[1].split(" | "), map(float, cells.split(" | ")))) for kernel, cells in rows}
-    if head[0] != "kernel" or not {"flash", "hedgehog", "hydra-cosine"} <= times.keys():
-        raise SystemExit(f"error: {H200.relative_to(ROOT)}: its section Scaling lacks flash, hedgehog or hydra-cosine")
-    return times
+def beside_sdpa(rows, case, tokens):
+    return range_text(rows[case, tokens, 1, "sdpa: PyTorch's, called here"])
 
 
 def speed_on_a_gpu():
-    times = times_on_a_gpu()
-
-    def faster(kernel, tokens):
-        return times["flash"][tokens] / times[kernel][tokens]
-
-    slowest = [tokens for tokens in times["flash"] if max(faster("hedgehog", tokens), faster("hydra-cosine", tokens)) < 1]
-    return (f"at 32,768 tokens {faster('hedgehog', '32,768'):.0f} times as fast as cuDNN's fused softmax attention, Hydra "
-            f"{faster('hydra-cosine', '32,768'):.0f} times; at 4,096 tokens {faster('hedgehog', '4,096'):.1f} and "
-            f"{faster('hydra-cosine', '4,096'):.1f} times; up to {slowest[-1]} tokens cuDNN is faster than both")
+    rows = rows_of(GPU_KERNELS)
+    return (f"Hedgehog at 32,768 tokens {beside_sdpa(rows, HEDGEHOG, 32768)} times as fast as cuDNN's fused softmax attention, "
+            f"at 4,096 {beside_sdpa(rows, HEDGEHOG, 4096)}, at 1,024 {beside_sdpa(rows, HEDGEHOG, 1024)}; Hydra at 4,096 "
+            f"{beside_sdpa(rows, HYDRA, 4096)}")
 
 
 @table("readme")
@@ -82,8 +68,7 @@ def results():
            f"{top1('hedgehog')} (best state by these pictures, no control); {top1('softmax')} before"]
     yield ["How fast is Hedgehog (attention alone, 12 heads of 64, float32, two cores of an Intel Xeon, two dates)?",
            speed_of_hedgehog()]
-    yield ["And on an H200 (bfloat16, one run; [its report](docs/measurements/cuda-nvidia-h200.md))?",
-           speed_on_a_gpu()]
+    yield ["And on an H200 (bfloat16, five turns; [CUDA](docs/measurements/cuda.md))?", speed_on_a_gpu()]
     yield ["How well do logits and hidden states agree with Hugging Face transformers?",
            f"within {max(row['error'] for row in raw('agreement-run')['rows']):.1e}".replace("e-0", "e-")
            + " of the largest value"]

@@ -179,21 +179,20 @@ def writing_in_the_window():
 
 # ---- bench generate ----
 
-def of_cases(value):
-    """A value of bench generate in float32, by kernel and context."""
-    return {(one["schedule"].split(" ")[0], one["context"]): one[value] for one in raw("generate-float32")}
+def of_cases(name, value):
+    """A value of bench generate, by kernel and context."""
+    return {(one["schedule"].split(" ")[0], one["context"]): one[value] for one in raw(name)}
 
 
 def growth_with_length():
     """By how many per cent a kernel's slowest context is slower than its fastest."""
-    times = of_cases("decode_ms")
+    times = of_cases("generate-float32", "decode_ms")
     of_kernel = {kernel: [time for (one, _), time in times.items() if one == kernel] for kernel, _ in times}
     return {kernel: 100 * (max(found) / min(found) - 1) for kernel, found in of_kernel.items()}
 
 
-@table("generate", also=["generate-bfloat16"], derived=growth_with_length)
-def time_of_a_token():
-    times, ranges, states = (of_cases(value) for value in ("decode_ms", "decode_ms_range", "state_bytes"))
+def times_of_a_token(name):
+    times, ranges, states = (of_cases(name, value) for value in ("decode_ms", "decode_ms_range", "state_bytes"))
 
     def text(case):
         least, most = ranges[case]
@@ -205,6 +204,16 @@ def time_of_a_token():
         state = states[kernel, contexts[-1]] / 1e6
         yield [f"`{kernel}`", *(text((kernel, context)) for context in contexts),
                f"{state:.0f} MB" if state >= 100 else f"{state:.1f} MB"]
+
+
+@table("generate", also=["generate-bfloat16"], derived=growth_with_length)
+def time_of_a_token():
+    return times_of_a_token("generate-float32")
+
+
+@table("generate-h200")
+def time_of_a_token_on_a_gpu():
+    return times_of_a_token("generate-h200")
 
 
 # ---- build/cpu_loops ----
