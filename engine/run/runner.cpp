@@ -299,7 +299,8 @@ std::shared_ptr<const RunResult> Runner::run_in(const Placement& placement, cons
   const auto run_or_retry = [&] {
     try {
       return attempt(placement, request, stop, progress);
-    } catch (const c10::OutOfMemoryError&) { // of an accelerator: the CPU's allocator throws others
+    } catch (const c10::Error&) {
+      if (caught_failure(placement.device_name()).kind != Failure::Kind::device_memory) throw;
       state_->cache(placement).clear();
       state_->caches.clear();
       state_->models->release_unused(placement.device_name());

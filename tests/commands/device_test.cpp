@@ -419,6 +419,8 @@ TEST_F(DeviceTable, EndsACommandWhereItDoesNoFurtherWork) {
     fs::create_directories(folder_ / "pictures");
     fs::copy_file(fs::path(golden("images/pictures")) / file, folder_ / "pictures" / file);
   }
+  fs::copy(folder_ / "pictures", folder_ / "some");
+  std::ofstream(folder_ / "some" / "a.png") << "no picture";
   const std::string sizes = " --heads 2 --head-width 8 --seconds 0.01 -N 16,32",
                     vit = " --no-adapter --model " + golden("models/dinov2");
   struct BrokenCase {
@@ -432,9 +434,9 @@ TEST_F(DeviceTable, EndsACommandWhereItDoesNoFurtherWork) {
            {"figure scaling --kernels hydra-cosine,elu --lengths 16,32 --model " + golden("models/bert") +
                 " -o " + at("scaling.json"),
             ""},
-           {"figure focus --json --kernels hydra-cosine" + vit + " --images '" + at("pictures") +
-                "/*.png' -o '" + at("{stem}.svg") + "'",
-            ""},
+           {"figure focus --json --kernels hydra-cosine" + vit + " --images '" + at("some") + "/*.png' -o '" +
+                at("{stem}.svg") + "'",
+            "\"output\": \"" + at("a.svg")},
            {"figure sheet --kernel hydra-cosine" + vit + " --images " + at("pictures") + " -o " +
                 at("sheet.json"),
             ""}}) {

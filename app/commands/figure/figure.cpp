@@ -69,6 +69,7 @@ void draw_pattern(const FigureOptions& options, const std::string& command) {
   }
   for (const auto& [output, reason] : outcome.failures)
     std::cerr << "failed: " << output << ": " << reason << "\n";
+  if (outcome.broken) std::rethrow_exception(outcome.broken);
   if (failed > 0) {
     throw Error("figure",
                 fmt::format("{} of {} figures failed", failed,

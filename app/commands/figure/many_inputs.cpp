@@ -248,7 +248,8 @@ BatchOutcome draw_many(const FigureOptions& options, const std::string& command)
         ++outcome.written;
       }
     } catch (const BrokenDevice&) { // no other input would be drawn
-      throw;
+      outcome.broken = std::current_exception();
+      break;
     } catch (const std::bad_alloc&) {
       outcome.failures.push_back({output.string(), "not enough memory; use a smaller input"});
     } catch (const UsageError& error) { // about this input, such as --query beyond a short text, or about all

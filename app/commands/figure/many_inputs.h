@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -29,12 +30,13 @@ struct BatchOutcome {
   std::int64_t written = 0;
   std::int64_t kept = 0; // existed already, drawn by the same command from the same input, model and adapters
   std::vector<Failure> failures;
+  std::exception_ptr broken; // a BrokenDevice, after which nothing was drawn
 };
 
 // Draws the figure of every input, with {kernel} one for each of --kernels, and continues after an input that
 // fails. Creates the folders of the pattern. Each file's provenance has the command that draws that file
 // alone. Throws UsageError if two figures would be written to one file, and the first input's for options
-// that no input can be drawn with; BrokenDevice once the device refuses all work.
+// that no input can be drawn with.
 BatchOutcome draw_many(const FigureOptions& options, const std::string& command);
 
 } // namespace hydrascope::app

@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/Exception.h>
 
+#include "engine/attention/interface/remedies.h"
 #include "engine/run/placement.h"
 #include "engine/training/distributed/process_group.h"
 
@@ -72,9 +73,11 @@ StepNumbers StepGradients::scaled(const std::int64_t step, const double scale) {
 at::Tensor StepGradients::within_memory(const std::int64_t step, const double scale) {
   try {
     return task_.loss(step, Gradients(scale));
-  } catch (const c10::OutOfMemoryError&) { // of an accelerator: the CPU's allocator throws others
+  } catch (const c10::Error&) {
+    const c10::Device device = task_.leaves().begin()->second.device();
+    if (caught_failure(device.str()).kind != Failure::Kind::device_memory) throw;
     optimizer_.clear_gradients();
-    release_cached_memory(task_.leaves().begin()->second.device());
+    release_cached_memory(device);
     return task_.loss(step, Gradients(scale));
   }
 }

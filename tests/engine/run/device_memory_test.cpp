@@ -10,6 +10,7 @@
 #include "engine/run/placement.h"
 #include "engine/run/quantities/hidden_states.h"
 #include "engine/run/runner.h"
+#include "tests/engine/attention/broken_kernels.h"
 #include "tests/engine/models/golden.h"
 #include "tests/engine/run/read_result.h"
 #include "tests/support/fake_device.h"
@@ -91,6 +92,20 @@ TEST(DeviceMemory, IsReleasedWithEveryModelThatIsNotInUse) {
   EXPECT_TRUE(base.expired());
   EXPECT_EQ(store->base(test::golden_folder() / "models/bert-mlm"), used);
   EXPECT_EQ(numbers(*runner.run_in(on_fake_device, request)), numbers(*expected));
+}
+
+// CUDA's libraries have no exception of their own for it.
+TEST(DeviceMemory, ALibraryThatDoesNotFitIsTriedOnceMoreToo) {
+  if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's kernels can be broken";
+  RunRequest request = request_of("the cat sat on a mat");
+  request.schedule = ScheduleText{.kernel = "hydra-cosine"};
+  Runner runner(0);
+  const testing_inputs::BrokenKernels broken(
+      "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`");
+  const test::DeviceCounter counter;
+  const std::string message = test::message_of<Error>([&] { runner.run_in(on_fake_device, request); });
+  EXPECT_NE(message.find("out of memory on fake:0"), std::string::npos) << message;
+  EXPECT_EQ(counter.counts().caches_emptied, 1);
 }
 
 TEST(DeviceMemory, ARunThatDoesNotFitIsRefusedAndTheNextOneWorks) {
