@@ -3,8 +3,8 @@
 allocator (LD_PRELOAD).
 
 Its argument is a JSON object: {"peer": NAME, "settings": {…}, "threads": t} with "seconds", or "runs" and "warm_ups".
-For each line of its input it prints the milliseconds of each run as JSON, and bytes: its peak resident memory, and that
-before there was a model.
+It prints "ready" and then, for each line of its input, the milliseconds of each run as JSON, and bytes: its peak resident
+memory, and that before there was a model.
 """
 import importlib
 import json
@@ -185,6 +185,7 @@ def resident_bytes(field):
 
 def main():
     request = json.loads(sys.argv[1])
+    answers, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
     if request["peer"] != "onnx_runtime":  # whose memory it would be, too
         global torch
         torch = importlib.import_module("torch")
@@ -195,10 +196,11 @@ def main():
         importlib.import_module(LIBRARIES[request["peer"]])
     libraries = resident_bytes("VmHWM")
     run = PEERS[request["peer"]]({**request["settings"], "threads": request["threads"]})
+    print("ready", file=answers, flush=True)
     for _ in sys.stdin:
         milliseconds = [1e3 * seconds for seconds in timed(run, on_device, request)]
         print(json.dumps({"ms": milliseconds, "libraries_bytes": libraries, "peak_bytes": resident_bytes("VmHWM")}),
-              flush=True)
+              file=answers, flush=True)
 
 
 if __name__ == "__main__":

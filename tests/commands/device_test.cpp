@@ -421,6 +421,7 @@ TEST_F(DeviceTable, EndsACommandWhereItDoesNoFurtherWork) {
   }
   fs::copy(folder_ / "pictures", folder_ / "some");
   std::ofstream(folder_ / "some" / "a.png") << "no picture";
+  std::ofstream(folder_ / "texts.txt") << "the cat\nthe cat sat on the mat not on the token\n";
   const std::string sizes = " --heads 2 --head-width 8 --seconds 0.01 -N 16,32",
                     vit = " --no-adapter --model " + golden("models/dinov2");
   struct BrokenCase {
@@ -437,6 +438,10 @@ TEST_F(DeviceTable, EndsACommandWhereItDoesNoFurtherWork) {
            {"figure focus --json --kernels hydra-cosine" + vit + " --images '" + at("some") + "/*.png' -o '" +
                 at("{stem}.svg") + "'",
             "\"output\": \"" + at("a.svg")},
+           // The first text is too short for --query.
+           {"figure tokens --kernels hydra-cosine --query 6 --no-adapter --model " + golden("models/bert") +
+                " --texts " + at("texts.txt") + " -o '" + at("{line}.svg") + "'",
+            "0 written, 0 kept, 1 failed"},
            {"figure sheet --kernel hydra-cosine" + vit + " --images " + at("pictures") + " -o " +
                 at("sheet.json"),
             ""}}) {

@@ -55,7 +55,7 @@ class TimedTest(unittest.TestCase):
 class CaseTest(unittest.TestCase):
     def case(self, **times):
         self.calls = []
-        arguments = types.SimpleNamespace(turns=len(next(iter(times.values()))))
+        arguments = types.SimpleNamespace(turns=len(next(iter(times.values()))), device="cpu")
         rows = {name: Row(name, of_row, self.calls) for name, of_row in times.items()}
         return {row["row"]: row for row in compare.case(arguments, "a case", 16, rows)["rows"]}
 
@@ -119,19 +119,28 @@ class CaseTest(unittest.TestCase):
                                   "cases": [{"case": case} for case in cases]})
 
     def test_a_peer_lives_for_one_turn_on_the_cpu_and_for_all_on_a_gpu(self):
+        code = "import os\nprint('ready', flush=True)\nfor _ in sys.stdin: print(json.dumps({'ms': [os.getpid()]}), flush=True)"
         for device, same in (("cpu", False), ("cuda", True)):
-            arguments = types.SimpleNamespace(threads=1, turns=2, device=device)
-            with self.peers_are("import os\nfor _ in sys.stdin: print(json.dumps({'ms': [os.getpid()]}), flush=True)"):
-                peer = compare.Peer(arguments, {}, {}, "sdpa")
-                first, second = compare.measured(arguments, {"one": peer})["one"]
+            with self.peers_are(code):
+                first, second = self.measured(device, "sdpa")
             self.assertEqual(first == second, same)
-            self.assertIsNone(peer.process)
+            for process in (first, second):
+                self.assertFalse(pathlib.Path(f"/proc/{process}").exists())
 
-    def test_a_peer_that_fails_says_why(self):
-        arguments = types.SimpleNamespace(threads=1, turns=2, device="cuda")
-        with self.peers_are("sys.exit('no GPU')"), self.assertRaises(SystemExit) as error:
-            compare.measured(arguments, {"one": compare.Peer(arguments, {}, {}, "sdpa")})
-        self.assertEqual(str(error.exception), "error: sdpa: no GPU")
+    def test_a_peer_that_fails_says_why_and_ends_the_others(self):
+        code = ("import os, time\nif json.loads(sys.argv[1])['peer'] == 'broken': time.sleep(0.5); sys.exit('no GPU')\n"
+                "open(os.environ['STARTED'], 'w').write(str(os.getpid()))\nprint('ready', flush=True)\nsys.stdin.read()")
+        with tempfile.TemporaryDirectory() as folder, self.peers_are(code):
+            started = pathlib.Path(folder) / "process"
+            with unittest.mock.patch.dict("os.environ", STARTED=str(started)), self.assertRaises(SystemExit) as error:
+                self.measured("cuda", "sdpa", "broken")
+            self.assertEqual(str(error.exception), "error: broken: no GPU")
+            self.assertFalse(pathlib.Path(f"/proc/{started.read_text()}").exists())
+
+    def measured(self, device, *peers):
+        """The times of the first one in two turns."""
+        arguments = types.SimpleNamespace(threads=1, turns=2, device=device)
+        return compare.measured(arguments, {name: compare.Peer(arguments, {}, {}, name) for name in peers})[peers[0]]
 
     @contextlib.contextmanager
     def peers_are(self, code):

@@ -260,7 +260,7 @@ BatchOutcome draw_many(const FigureOptions& options, const std::string& command)
     }
     bar.show(++done, static_cast<std::int64_t>(items.size()));
   }
-  if (misuse && outcome.written + outcome.kept == 0) std::rethrow_exception(misuse);
+  if (misuse && !outcome.broken && outcome.written + outcome.kept == 0) std::rethrow_exception(misuse);
   return outcome;
 }
 

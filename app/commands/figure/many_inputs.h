@@ -34,9 +34,9 @@ struct BatchOutcome {
 };
 
 // Draws the figure of every input, with {kernel} one for each of --kernels, and continues after an input that
-// fails. Creates the folders of the pattern. Each file's provenance has the command that draws that file
-// alone. Throws UsageError if two figures would be written to one file, and the first input's for options
-// that no input can be drawn with.
+// fails, unless the device is broken then. Creates the folders of the pattern. Each file's provenance has the
+// command that draws that file alone. Throws UsageError if two figures would be written to one file, and the
+// first input's for options that no input can be drawn with.
 BatchOutcome draw_many(const FigureOptions& options, const std::string& command);
 
 } // namespace hydrascope::app

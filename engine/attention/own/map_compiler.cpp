@@ -25,7 +25,6 @@
 #include "engine/attention/own/allowed_operators.h"
 #include "engine/attention/own/guarded_operators.h"
 #include "engine/attention/own/map_syntax.h"
-#include "engine/base/device_error.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
@@ -159,10 +158,9 @@ void on_deep_stack(std::function<void()> work) {
   if (task.error) std::rethrow_exception(task.error);
 }
 
-std::map<std::string, CompiledFunction> compile_here(const MapSource& source) {
+std::map<std::string, CompiledFunction> compile_here(const MapSource& source, const AllocationLimit& limit) {
   std::map<std::string, CompiledFunction> functions;
   const auto unit = std::make_shared<jit::CompilationUnit>();
-  const AllocationLimit limit(std::numeric_limits<std::size_t>::max()); // notes a lack of memory
   try {
     guard_operators();
     check_syntax(source);
@@ -229,7 +227,7 @@ std::map<std::string, CompiledFunction> compile(const MapSource& source) {
   on_deep_stack([&] {
     constexpr std::size_t bytes = std::size_t{256} << 20;
     const AllocationLimit limit(bytes); // the compiler computes with the constants it sees
-    functions = compile_here(source);
+    functions = compile_here(source, limit);
   });
   return functions;
 }

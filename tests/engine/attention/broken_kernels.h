@@ -1,4 +1,4 @@
-// Fused kernels that fail as CUDA's do once a kernel has read memory that is not its own.
+// Fused kernels that fail as CUDA's do.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 namespace hydrascope::testing_inputs {
 
 // hydra-cosine fails on the fake device for as long as the object exists, by default as CUDA does after a
-// kernel that has read memory of others; other kernels are composed.
+// kernel that has read memory outside its own; other kernels are composed.
 class BrokenKernels {
 public:
   explicit BrokenKernels(

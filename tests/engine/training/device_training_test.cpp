@@ -388,6 +388,25 @@ TEST(DeviceTraining, SaysThatTheMemoryDoesNotSufficeAndGoesOnLater) {
   EXPECT_EQ(stored(resumed.adapter.path), whole.parameters);
 }
 
+// CUDA's libraries have no exception of their own for it.
+TEST(DeviceTraining, TriesAStepAgainWhereALibraryLacksMemory) {
+  if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's kernels can be broken";
+  const ToyFolder folder;
+  FinetuneRequest request = testing::toy_finetuning(folder);
+  request.schedule = ScheduleText{.replace = {"back:1=hydra-cosine"}};
+  request.settings.execution.device = the_device();
+  const test::DeviceCounter counter;
+  std::unique_ptr<testing_inputs::BrokenKernels> broken;
+  const auto break_library = [&](const TrainingProgress& progress) {
+    if (progress.phase == "train" && progress.total_step == 1)
+      broken = std::make_unique<testing_inputs::BrokenKernels>(
+          "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`");
+  };
+  EXPECT_THAT([&] { finetune(request, break_library); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("out of memory on fake:0"), HasSubstr("--batch"))));
+  EXPECT_EQ(counter.counts().caches_emptied, 1);
+}
+
 TEST(DeviceTraining, NamesTheDeviceOfAutoWhoseMemoryDoesNotSuffice) {
   const auto train = [] {
     training::with_errors_of("distill", "auto", [] { C10_THROW_ERROR(OutOfMemoryError, "no memory"); });

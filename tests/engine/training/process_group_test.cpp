@@ -86,13 +86,14 @@ protected:
     const int failure = posix_spawn(&process, program.c_str(), &actions, nullptr, pointers(words).data(),
                                     pointers(variables).data());
     posix_spawn_file_actions_destroy(&actions);
-    ASSERT_EQ(failure, 0) << program << ": " << std::strerror(failure); // without an entry in running_
+    ASSERT_EQ(failure, 0) << program << ": " << std::strerror(failure); // end_of() and kill() throw then
     running_[rank] = process;
   }
 
   Ending end_of(int rank) {
     Ending ending;
     EXPECT_EQ(waitpid(running_.at(rank), &ending.status, 0), running_.at(rank));
+    running_.erase(rank);
     ending.output = read_text_file(output(rank));
     return ending;
   }

@@ -9,8 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/attention/interface/device.h"
 #include "engine/base/error.h"
-#include "tests/support/fake_device.h"
 
 namespace {
 
@@ -113,7 +113,7 @@ TEST_F(World, KnowsTheProcessAmongThoseOfItsMachine) {
   }
   const WorldInfo world = in(two("RANK", "WORLD_SIZE"));
   for (const char* device : {"cpu", "cuda:1"}) EXPECT_EQ(device_of_process(device, world), device);
-  EXPECT_EQ(device_of_process("auto", world), test::tests_are_on_gpu() ? "cuda:0" : "auto");
+  EXPECT_EQ(device_of_process("auto", world), automatic_device().device.is_cuda() ? "cuda:0" : "auto");
 }
 
 TEST_F(World, KnowsThatTorchrunListensAlready) {
