@@ -1,0 +1,2 @@
+def phi(x):
+    return torch.relu(x, "DefaultCPUAllocator: can't allocate memory")
