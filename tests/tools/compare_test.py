@@ -11,6 +11,7 @@ import unittest.mock
 
 from support import ROOT, load
 
+import comparison
 import peers
 
 compare = load("compare")
@@ -91,8 +92,8 @@ class CaseTest(unittest.TestCase):
         arguments = types.SimpleNamespace(threads=1)
         entries = [{"median_ms": 8, "share_of_flops": 0.25}]
         printed = []
-        compare.printed_json, before = lambda command: printed.append(command) or entries, compare.printed_json
-        self.addCleanup(setattr, compare, "printed_json", before)
+        comparison.printed_json, before = lambda command: printed.append(command) or entries, comparison.printed_json
+        self.addCleanup(setattr, comparison, "printed_json", before)
         rows = [compare.Program(arguments, "kernels"), compare.Program(arguments, "kernels", find=compare.products)]
         turn = {}
         self.assertEqual([row.turn(turn) for row in rows], [8, 2])
@@ -140,12 +141,12 @@ class CaseTest(unittest.TestCase):
     def measured(self, device, *peers):
         """The times of the first one in two turns."""
         arguments = types.SimpleNamespace(threads=1, turns=2, device=device)
-        return compare.measured(arguments, {name: compare.Peer(arguments, {}, {}, name) for name in peers})[peers[0]]
+        return comparison.measured(arguments, {name: compare.Peer(arguments, {}, {}, name) for name in peers})[peers[0]]
 
     @contextlib.contextmanager
     def peers_are(self, code):
         """In place of tools/peers.py, whose PyTorch tests do not have."""
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(compare, "ROOT", pathlib.Path(folder)):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(comparison, "ROOT", pathlib.Path(folder)):
             (pathlib.Path(folder) / "tools").mkdir()
             (pathlib.Path(folder) / "tools/peers.py").write_text(f"import json, sys\n{code}\n")
             yield
@@ -166,8 +167,8 @@ class CaseTest(unittest.TestCase):
         """The rows that a section would measure, by its number of tokens."""
         compare.case, before = lambda _, title, tokens, rows, batch=1: (tokens, rows), compare.case
         self.addCleanup(setattr, compare, "case", before)
-        compare.jemalloc, of_machine = dict, compare.jemalloc
-        self.addCleanup(setattr, compare, "jemalloc", of_machine)
+        comparison.jemalloc, of_machine = dict, comparison.jemalloc
+        self.addCleanup(setattr, comparison, "jemalloc", of_machine)
         return dict(section(types.SimpleNamespace(threads=1, turns=1, device=device, long=long)))
 
     def test_hedgehog_stands_beside_softmax_and_its_bound_in_both_types(self):
