@@ -5,7 +5,8 @@ from table_registry import percent, raw, smallest_to_largest, table
 
 # The same rows on several dates: of the processor that kernels are published of, of all, and of models.
 KERNELS = ("compare-kernels-intel", "compare-kernels-intel-again")
-ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS, "compare-kernels-amd-zen4")
+ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS, "compare-kernels-amd-zen4",
+               "compare-kernels-amd-zen4-again")
 PUBLISHED_KERNELS = KERNELS[-1]
 MODELS = (("compare-models", "compare-bert"), ("compare-models-again", "compare-bert-again"))
 PUBLISHED_MODELS = MODELS[0]
