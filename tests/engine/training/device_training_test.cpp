@@ -365,6 +365,13 @@ TEST(RecallOnDevice, MeasuresWhatTheCpuMeasures) {
 
 // ---- Memory and errors ------------------------------------------------------------------------------------
 
+FinetuneRequest hydra_on_the_device(const ToyFolder& folder) {
+  FinetuneRequest request = testing::toy_finetuning(folder);
+  request.schedule = ScheduleText{.replace = {"back:1=hydra-cosine"}};
+  request.settings.execution.device = the_device();
+  return request;
+}
+
 TEST(DeviceTraining, SaysThatTheMemoryDoesNotSufficeAndGoesOnLater) {
   if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's memory can be limited";
   const Result whole = result_on(the_device(), {"finetune_layers", finetune_layers, 1});
@@ -392,9 +399,6 @@ TEST(DeviceTraining, SaysThatTheMemoryDoesNotSufficeAndGoesOnLater) {
 TEST(DeviceTraining, TriesAStepAgainWhereALibraryLacksMemory) {
   if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's kernels can be broken";
   const ToyFolder folder;
-  FinetuneRequest request = testing::toy_finetuning(folder);
-  request.schedule = ScheduleText{.replace = {"back:1=hydra-cosine"}};
-  request.settings.execution.device = the_device();
   const test::DeviceCounter counter;
   std::unique_ptr<testing_inputs::BrokenKernels> broken;
   const auto break_library = [&](const TrainingProgress& progress) {
@@ -402,7 +406,7 @@ TEST(DeviceTraining, TriesAStepAgainWhereALibraryLacksMemory) {
       broken = std::make_unique<testing_inputs::BrokenKernels>(
           "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`");
   };
-  EXPECT_THAT([&] { finetune(request, break_library); },
+  EXPECT_THAT([&] { finetune(hydra_on_the_device(folder), break_library); },
               ThrowsMessage<Error>(AllOf(HasSubstr("out of memory on fake:0"), HasSubstr("--batch"))));
   EXPECT_EQ(counter.counts().caches_emptied, 1);
 }
@@ -418,11 +422,8 @@ TEST(DeviceTraining, NamesTheDeviceOfAutoWhoseMemoryDoesNotSuffice) {
 TEST(DeviceTraining, AsksForARestartWhereTheDeviceDoesNoFurtherWork) {
   if (test::tests_are_on_gpu()) GTEST_SKIP() << "only the fake device's kernels can be broken";
   const ToyFolder folder;
-  FinetuneRequest request = testing::toy_finetuning(folder);
-  request.schedule = ScheduleText{.replace = {"back:1=hydra-cosine"}};
-  request.settings.execution.device = the_device();
   const testing_inputs::BrokenKernels broken;
-  EXPECT_THAT([&] { finetune(request); },
+  EXPECT_THAT([&] { finetune(hydra_on_the_device(folder)); },
               ThrowsMessage<Error>(AllOf(HasSubstr("illegal memory access"), Not(HasSubstr("\n")),
                                          HasSubstr("; restart the program"))));
 }
