@@ -1,11 +1,13 @@
 // Opening pictures and sentences, by clicking and by typing, and what happens to files that are neither.
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 
 #include "app/actions/actions.h"
 #include "app/document/edits.h"
 #include "engine/run/quantities/focus_map.h"
 #include "tests/window/harness.h"
+#include "tests/window/screenshot.h"
 
 namespace hydrascope::app::window_tests {
 
@@ -45,6 +47,41 @@ void register_input_tests(ImGuiTestEngine* engine) {
     editor().undo();
     IM_CHECK(std::get<TextInput>(*document().scene_of(InputKind::text).input).text ==
              example_sentences().front());
+  };
+
+  // Columns of red and blue in turn, of odd numbers: each pixel on the screen is the mean of several.
+  IM_REGISTER_TEST(engine, "input", "a_minified_picture_shows_means")
+      ->TestFunc = [](ImGuiTestContext* context) {
+    start_over(context);
+    Image stripes{1501, 1001, {}};
+    for (int i = 0; i < stripes.width * stripes.height; ++i) {
+      const bool red = i % stripes.width % 2 == 0;
+      stripes.rgb.insert(stripes.rgb.end(), {std::uint8_t(red ? 200 : 0), 0, std::uint8_t(red ? 0 : 200)});
+    }
+    const std::filesystem::path file = scratch_file("stripes.png");
+    write_png(file, stripes);
+    IM_CHECK(open_path(editor(), file));
+    settle(context);
+    Image panel;
+    between_frames(context, [&] {
+      const auto place = application().panel_rectangle("input");
+      if (place && application().display().description().starts_with("off screen"))
+        panel = cut_out(application().read_frame(), *place);
+    });
+    if (panel.rgb.empty()) return start_over(context); // on a display it cannot be read back
+    int means = 0, stripe_colours = 0;
+    for (std::size_t i = 0; i < panel.rgb.size(); i += 3) {
+      const auto near = [&](int red, int blue) {
+        constexpr int tolerance = 12;
+        return std::abs(panel.rgb[i] - red) < tolerance && panel.rgb[i + 1] < tolerance &&
+               std::abs(panel.rgb[i + 2] - blue) < tolerance;
+      };
+      if (near(100, 100)) ++means;
+      if (near(200, 0) || near(0, 200)) ++stripe_colours;
+    }
+    IM_CHECK_GT(means, 2000);
+    IM_CHECK_EQ(stripe_colours, 0);
+    start_over(context);
   };
 
   // The text goes into the document some time after the last key.
