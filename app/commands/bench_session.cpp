@@ -21,16 +21,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 void print_summaries(const ordered_json& result) {
-  std::cout << fmt::format("{:<22}{:>10}{:>10}{:>10}\n", "", "median", "p95", "max");
+  std::cout << fmt::format("{:<26}{:>10}{:>10}{:>10}\n", "", "median", "p95", "max");
   for (const auto& [name, values] : result.items()) {
     if (!values.is_object()) {
-      std::cout << fmt::format("{:<22}{:>10.1f}\n", name, values.get<double>());
+      std::cout << fmt::format("{:<26}{:>10.1f}\n", name, values.get<double>());
       continue;
     }
     const auto number = [&](const char* key) {
       return values[key].is_null() ? std::string("—") : fmt::format("{:.1f}", values[key].get<double>());
     };
-    std::cout << fmt::format("{:<22}{:>10}{:>10}{:>10}\n", name, number("median"), number("p95"),
+    std::cout << fmt::format("{:<26}{:>10}{:>10}{:>10}\n", name, number("median"), number("p95"),
                              number("max"));
   }
 }
@@ -68,11 +68,11 @@ const ModelInfo& BenchSession::model(const char* benchmark) {
 }
 
 FrameTime BenchSession::timed_frame() {
-  const FrameTime time = application_.frame();
+  last_frame_ = application_.frame();
   for (const Message& message : application_.editor().messages()) {
     if (message.severity == Severity::error) throw Error("bench", message.text);
   }
-  return time;
+  return last_frame_;
 }
 
 void BenchSession::frame() {

@@ -34,6 +34,7 @@ public:
   FrameTime timed_frame();
   // One turn of the window's loop without waiting. Its time counts if the model is running or writing.
   void frame();
+  const FrameTime& last_frame() const { return last_frame_; }
   // Turns the loop, waiting as the window does, until `done`. Throws Error after five minutes.
   void until(const std::function<bool()>& done);
   // until() draws at most so many frames a second from here on, as a display does (0: as many as it can).
@@ -47,6 +48,7 @@ public:
 private:
   Application application_;
   double most_frames_per_second_ = 0;
+  FrameTime last_frame_;
   std::vector<double> frame_, frame_cpu_;
 };
 

@@ -70,6 +70,7 @@ bool focus_is_current(BenchSession& session) {
 struct Switch {
   double taken = 0; // from the click to the end of the frame that shows the new focus map
   double run = 0;   // of the run within; the window draws meanwhile
+  FrameTime shown;  // of that last frame
 };
 
 Switch switch_layer(BenchSession& session, int layer, int turn) {
@@ -81,7 +82,8 @@ Switch switch_layer(BenchSession& session, int layer, int turn) {
   session.frame();
   session.until([&] { return focus_is_current(session); });
   const Switch found{.taken = milliseconds_since(start),
-                     .run = 1e3 * session.results().parts.front()->seconds};
+                     .run = 1e3 * session.results().parts.front()->seconds,
+                     .shown = session.last_frame()};
   session.until_settled();
   return found;
 }
@@ -144,19 +146,23 @@ void run_interact(const InteractOptions& options) {
   if (session.document().scene().model && session.document().scene().model->capture)
     throw UsageError("bench interact", "waits for focus maps, which a capture does not have",
                      "use bench browse for captures");
-  session.frame();
+  const StartTimes start = session.application().start_times();
+  const FrameTime first_frame_time = session.timed_frame();
   const double first_frame = process_age_ms();
   session.until([&] { return focus_is_current(session); });
   const double first_result = process_age_ms();
   const RunResult& run = *session.results().parts.front(); // with what was loaded for it
-  const double first_run = 1e3 * run.seconds, first_layers = layers_ms(run);
+  const double first_run = 1e3 * run.seconds, first_preparing = 1e3 * run.preparing_seconds,
+               first_layers = layers_ms(run);
   session.until_settled();
   const ModelInfo& model = session.model("bench interact");
-  std::vector<double> first_layer, last_layer, last_layer_runs;
+  std::vector<double> first_layer, last_layer, last_layer_runs, last_layer_frames, last_layer_frames_cpu;
   for (int i = 0; i < options.repeats; ++i) {
     const Switch last = switch_layer(session, model.layers - 1, i);
     last_layer.push_back(last.taken);
     last_layer_runs.push_back(last.run);
+    last_layer_frames.push_back(last.shown.total_ms);
+    last_layer_frames_cpu.push_back(last.shown.cpu_ms);
     first_layer.push_back(switch_layer(session, 0, i).taken);
   }
   const auto keys_in = [&](int layer) {
@@ -168,13 +174,20 @@ void run_interact(const InteractOptions& options) {
   const std::vector<double> keys_last = keys_in(model.layers - 1), keys_first = keys_in(0);
   const ordered_json result = {{"started_ms", summary_json({started})},
                                {"opened_ms", summary_json({opened})},
+                               {"display_ms", summary_json({start.display_ms})},
+                               {"graphics_ms", summary_json({start.graphics_ms})},
                                {"first_frame_ms", summary_json({first_frame})},
+                               {"first_frame_cpu_ms", summary_json({first_frame_time.cpu_ms})},
+                               {"first_frame_total_ms", summary_json({first_frame_time.total_ms})},
                                {"first_result_ms", summary_json({first_result})},
                                {"first_run_ms", summary_json({first_run})},
+                               {"first_run_preparing_ms", summary_json({first_preparing})},
                                {"first_run_layers_ms", summary_json({first_layers})},
                                {"switch_first_layer_ms", summary_json(first_layer)},
                                {"switch_last_layer_ms", summary_json(last_layer)},
                                {"switch_last_run_ms", summary_json(last_layer_runs)},
+                               {"switch_last_frame_ms", summary_json(last_layer_frames)},
+                               {"switch_last_frame_cpu_ms", summary_json(last_layer_frames_cpu)},
                                {"key_first_layer_ms", summary_json(keys_first)},
                                {"key_last_layer_ms", summary_json(keys_last)},
                                {"frame_ms", summary_json(session.frames_ms())},

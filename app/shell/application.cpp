@@ -85,9 +85,14 @@ void Application::start(const WindowOptions& options) {
       settings.theme = options.theme;
     });
   }
+  const auto models = make_model_store(); // shared by the worker and all jobs
+  preload_ = std::make_unique<Preload>(models);
+  const double begin = seconds_now();
   display_ = open_display(options);
+  const double opened = seconds_now();
   const theme::Fonts fonts = theme::load_fonts();
   graphics_ = std::make_unique<Graphics>(fonts);
+  start_times_ = {.display_ms = 1e3 * (opened - begin), .graphics_ms = 1e3 * (seconds_now() - opened)};
   exports_ = std::make_unique<Exports>(*display_);
   everything_ = std::make_unique<EverythingExport>(*display_);
   sessions_ = std::make_unique<SessionStore>(
@@ -95,7 +100,6 @@ void Application::start(const WindowOptions& options) {
   if (!fonts.note.empty())
     editor_->say(Severity::note, fonts.note + "; install fonts-inter and fonts-jetbrains-mono");
   const auto wake = [display = display_.get()] { display->wake(); };
-  const auto models = make_model_store(); // shared by the worker and all jobs
   worker_ = std::make_unique<Worker>(wake, std::make_unique<Runner>(default_cache_bytes, models));
   clipboard_ = std::make_unique<Clipboard>(display_->window_system(), wake);
   jobs_ = std::make_unique<Jobs>(wake, models);
@@ -108,6 +112,7 @@ void Application::start(const WindowOptions& options) {
   coordinator_ = std::make_unique<Coordinator>(*worker_);
   panels_ = std::make_unique<PanelWindows>(PanelServices{editor_.get(), graphics_.get()});
   start_document(*editor_, *sessions_, options);
+  preload_->load_model(editor_->document());
   for (const std::string& problem : gallery().problems) editor_->say(Severity::error, problem);
   // Not over what the command line opens.
   overlays_[Overlay::gallery] = settings_file_->exists() && !editor_->settings().tour_seen &&

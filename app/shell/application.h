@@ -14,6 +14,7 @@
 #include "app/jobs/coordinator.h"
 #include "app/jobs/jobs.h"
 #include "app/jobs/listener.h"
+#include "app/jobs/preload.h"
 #include "app/jobs/side_pair.h"
 #include "app/shell/clipboard.h"
 #include "app/shell/exports.h"
@@ -35,6 +36,12 @@ struct FrameTime {
   double total_ms = 0; // to the buffer swap
 };
 
+// Parts of the constructor's time.
+struct StartTimes {
+  double display_ms = 0;  // opening the display: an EGL or GLFW context
+  double graphics_ms = 0; // reading fonts, and compiling shaders
+};
+
 class Application {
 public:
   // Opens the display, loads fonts and shaders, sets the initial document and starts the worker. Throws Error
@@ -43,6 +50,8 @@ public:
   ~Application();
   Application(const Application&) = delete;
   Application& operator=(const Application&) = delete;
+
+  const StartTimes& start_times() const { return start_times_; }
 
   // Draws one frame. Calls `before_swap` (of tests) on the finished frame.
   FrameTime frame(const std::function<void()>& before_swap = {});
@@ -141,6 +150,7 @@ private:
   std::unique_ptr<EverythingExport> everything_;
   std::unique_ptr<Clipboard> clipboard_;
   std::unique_ptr<Jobs> jobs_;
+  std::unique_ptr<Preload> preload_;
   std::unique_ptr<Listener> listener_; // null unless asked for
   WindowSizes windows_;
   std::string cut_note_;                      // of the last run
@@ -152,6 +162,7 @@ private:
   std::optional<Document> followed_; // what the panels show in place of the document; see followed_document()
   std::uint64_t drawn_revision_ = 0;
   bool moved_ = false;
+  StartTimes start_times_;
   double drawn_at_ = 0;                                           // on the window's clock
   double give_back_at_ = std::numeric_limits<double>::infinity(); // when to return freed memory to the system
   int redraw_ = 3; // frames to be drawn: layout and hovering take a few to settle

@@ -30,8 +30,7 @@ std::vector<Schedule> schedules_of(const GenerationSpeedRequest& request, const 
   for (const KernelSpec& kernel : request.kernels)
     schedules.push_back({std::vector<KernelSpec>(static_cast<std::size_t>(layers), kernel)});
   if (schedules.empty()) schedules.push_back(resolved(request.schedule, layers));
-  for (Schedule& schedule : schedules)
-    for (KernelSpec& spec : schedule.layers) spec = seeded(spec, request.execution.seed);
+  for (Schedule& schedule : schedules) schedule = seeded(std::move(schedule), request.execution.seed);
   return schedules;
 }
 

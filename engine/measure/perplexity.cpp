@@ -65,8 +65,7 @@ PerplexityOutcome measure(const PerplexityRequest& request,
   check(request, info);
   const Placement placement = placement_of(request.execution);
   PerplexityOutcome outcome;
-  outcome.schedule = resolved(request.schedule, info.layers);
-  for (KernelSpec& spec : outcome.schedule.layers) spec = seeded(spec, request.execution.seed);
+  outcome.schedule = seeded(resolved(request.schedule, info.layers), request.execution.seed);
   const AppliedModel model =
       store.apply(request.model_folder, base, request.adapters, outcome.schedule, placement);
   outcome.device = model.device;

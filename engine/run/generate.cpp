@@ -133,9 +133,7 @@ namespace {
 
 // The kernel of each layer, with its seed.
 Schedule seeded_schedule(const GenerateRequest& request, const int layers) {
-  Schedule schedule = resolved(request.schedule, layers);
-  for (KernelSpec& spec : schedule.layers) spec = seeded(spec, request.execution.seed);
-  return schedule;
+  return seeded(resolved(request.schedule, layers), request.execution.seed);
 }
 
 template <typename Work>

@@ -220,6 +220,8 @@ struct ModelStore::State {
 ModelStore::ModelStore(ModelSource source) : state_(std::make_unique<State>(std::move(source))) {}
 ModelStore::~ModelStore() = default;
 
+void ModelStore::read_bundled_adapters() { state_->bundled(); }
+
 std::shared_ptr<const Model> ModelStore::base(const std::filesystem::path& folder) {
   if (any_mapping_lost()) state_->forget_lost();
   return state_->bases.get({folder.string(), model_stamp(folder)},

@@ -73,6 +73,10 @@ public:
   ModelStore(const ModelStore&) = delete;
   ModelStore& operator=(const ModelStore&) = delete;
 
+  // Reads the bundled adapters' headers and hashes, which otherwise the first apply() or available() does.
+  // Throws BrokenFile.
+  void read_bundled_adapters();
+
   // The base model of a folder, loaded again if its files have changed (model_stamp()). Throws as load_model.
   std::shared_ptr<const Model> base(const std::filesystem::path& folder);
 

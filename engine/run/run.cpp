@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -115,6 +116,11 @@ KernelSpec seeded(KernelSpec spec, std::uint64_t seed) {
   if (seed != 0 && kernel_info(spec).parameter("seed") != nullptr)
     spec.parameters.try_emplace("seed", std::to_string(seed));
   return spec;
+}
+
+Schedule seeded(Schedule schedule, std::uint64_t seed) {
+  for (KernelSpec& spec : schedule.layers) spec = seeded(std::move(spec), seed);
+  return schedule;
 }
 
 ThreadCount::ThreadCount(int threads) : before_(at::get_num_threads()) {

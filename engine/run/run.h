@@ -74,6 +74,7 @@ struct ExecutionOptions {
 };
 // The kernel with `seed` as its seed, if it takes one and the spec gives none; 0 adds nothing.
 KernelSpec seeded(KernelSpec spec, std::uint64_t seed);
+Schedule seeded(Schedule schedule, std::uint64_t seed); // each of its kernels
 // Sets LibTorch's number of threads for the life of the object; 0 leaves it as it is.
 class ThreadCount {
 public:
@@ -161,6 +162,8 @@ struct RunResult {
   std::optional<std::int64_t> query; // nullopt = all
   std::vector<LayerRun> layers;
   double seconds = 0;
+  // Of these: loading what was not loaded yet or waiting until another thread has, and preparing the input.
+  double preparing_seconds = 0;
   // The process's resident set at most since this run, or one that began later, began, with what its
   // allocator keeps of freed memory; since the process began where the system does not allow that to be
   // reset.

@@ -96,16 +96,22 @@ void prepare_pass(Pass& pass, const Readings& readings, bool teacher_forced) {
 
 } // namespace
 
+LoadedModel load_for(const RunRequest& request, const Placement& placement, ModelStore& store) {
+  LoadedModel loaded;
+  loaded.base = store.base(request.model_folder);
+  loaded.schedule = seeded(resolved(request.schedule, loaded.base->info().layers), request.execution.seed);
+  loaded.model = store.apply(request.model_folder, loaded.base, request.adapters, loaded.schedule, placement);
+  loaded.available_adapters = store.available(request.model_folder, *loaded.base);
+  return loaded;
+}
+
 RunPlan make_run_plan(const RunRequest& request, const Placement& placement, ModelStore& store,
                       InputPreparer& inputs, ReadingCaches& caches, const std::size_t reclaimable) {
-  const auto base = store.base(request.model_folder);
+  const LoadedModel loaded = load_for(request, placement, store);
+  const AppliedModel& model = loaded.model;
   RunPlan plan;
-  plan.schedule = resolved(request.schedule, base->info().layers);
-  for (KernelSpec& spec : plan.schedule.layers) spec = seeded(spec, request.execution.seed);
-
-  const AppliedModel model =
-      store.apply(request.model_folder, base, request.adapters, plan.schedule, placement);
-  plan.available_adapters = store.available(request.model_folder, *base);
+  plan.schedule = loaded.schedule;
+  plan.available_adapters = loaded.available_adapters;
   const ModelInfo& info = model.model->info();
   std::vector<AdapterInfo> adapters;
   for (const AppliedAdapter& adapter : model.adapters) adapters.push_back(adapter.info);
@@ -128,8 +134,9 @@ RunPlan make_run_plan(const RunRequest& request, const Placement& placement, Mod
   const std::function<const Pass&()> teacher = [&]() -> const Pass& {
     if (!plan.teacher) {
       const Schedule softmax{std::vector<KernelSpec>(plan.schedule.layers.size())};
-      plan.teacher = make_pass(store.apply(request.model_folder, base, request.adapters, softmax, placement),
-                               input, softmax.layers);
+      plan.teacher =
+          make_pass(store.apply(request.model_folder, loaded.base, request.adapters, softmax, placement),
+                    input, softmax.layers);
       plan.teacher->need_output = false;
     }
     return *plan.teacher;

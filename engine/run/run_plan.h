@@ -26,6 +26,16 @@ struct RunPlan {
   std::vector<int> gradient_layers; // ascending: where the target's gradient is taken
 };
 
+struct LoadedModel {
+  std::shared_ptr<const Model> base;
+  Schedule schedule; // with the request's seed
+  AppliedModel model;
+  std::shared_ptr<const std::vector<AdapterInfo>> available_adapters;
+};
+
+// What a run of the request takes from the store. Throws as ModelStore::base() and apply().
+LoadedModel load_for(const RunRequest& request, const Placement& placement, ModelStore& store);
+
 // The inputs of all passes lie on the placement's device. Throws UsageError for layers, rows, queries, heads,
 // classes and kernels that do not exist; Error if the run needs more memory than is available.
 // `reclaimable`: bytes that are not free but would be when memory runs out.

@@ -37,6 +37,10 @@ namespace {
 
 constexpr std::int64_t most_next_tokens = 100;
 
+double seconds_since(const std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 // Of logits (1,C) in double precision, best first: all classes, the likeliest next tokens.
 std::vector<Prediction> predictions_of(const at::Tensor& logits, const Model& model) {
   const at::Tensor values = logits.detach().select(0, 0).to(at::kCPU, at::kDouble);
@@ -288,6 +292,12 @@ Runner::Runner(std::size_t cache_bytes, std::shared_ptr<ModelStore> models)
     : state_(std::make_unique<State>(cache_bytes, std::move(models))) {}
 Runner::~Runner() = default;
 
+void preload(const RunRequest& request, ModelStore& store) {
+  const Placement placement = placement_of(request.execution); // first: it loads CUDA
+  const at::NoGradGuard no_grad;
+  load_for(request, placement, store);
+}
+
 std::shared_ptr<const RunResult> Runner::run(const RunRequest& request, std::stop_token stop,
                                              const RunProgress& progress) {
   return run_in(placement_of(request.execution), request, std::move(stop), progress);
@@ -338,9 +348,10 @@ std::shared_ptr<const RunResult> Runner::attempt(const Placement& placement, con
   PrefixCache& cache = state_->cache(placement);
   // The CPU's cache is not emptied when memory runs out.
   const std::size_t reclaimable = placement.device.is_cpu() ? 0 : cache.bytes();
-  Job job(request,
-          make_run_plan(request, placement, *state_->models, state_->inputs, state_->caches, reclaimable),
-          cache, std::move(stop), progress);
+  RunPlan plan =
+      make_run_plan(request, placement, *state_->models, state_->inputs, state_->caches, reclaimable);
+  result->preparing_seconds = seconds_since(start);
+  Job job(request, std::move(plan), cache, std::move(stop), progress);
   job.run(*result);
   job.require_files();
   job.release_weights();
@@ -348,7 +359,7 @@ std::shared_ptr<const RunResult> Runner::attempt(const Placement& placement, con
   const DeviceMemory memory = device_memory(placement.device);
   result->device_bytes = memory.peak;
   result->device_total_bytes = memory.total;
-  result->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result->seconds = seconds_since(start);
   return result;
 }
 
