@@ -5,22 +5,30 @@ from table_registry import percent, raw, smallest_to_largest, table
 
 # The same rows on several dates: of the processor that kernels are published of, of all, and of models.
 KERNELS = ("compare-kernels-intel", "compare-kernels-intel-again")
-ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS, "compare-kernels-amd-zen4",
-               "compare-kernels-amd-zen4-again")
+KERNELS_ZEN4 = ("compare-kernels-amd-zen4", "compare-kernels-amd-zen4-again", "compare-kernels-amd-zen4-third")
+ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS, *KERNELS_ZEN4)
 PUBLISHED_KERNELS = KERNELS[-1]
 MODELS = (("compare-models", "compare-bert"), ("compare-models-again", "compare-bert-again"))
 PUBLISHED_MODELS = MODELS[0]
 GPU_KERNELS = ("compare-hydra-h200", "compare-hedgehog-h200")
 # Cases and rows.
 HYDRA, HEDGEHOG, DEIT, BERT = "hydra-cosine, D = 768", "hedgehog, 12 heads of 64", "DeiT-B", "BERT-base"
+TRIAD, READING = "bound: a triad over as many bytes", "bound: reading as many bytes"
 PRODUCTS, PRODUCTS_BFLOAT16 = "bound: the matrix products of its blocks alone", "bound: the products in bfloat16"
+
+
+def ratio_text(value):
+    return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
 
 
 def range_text(row):
     """A ratio of times, with the smallest and largest of a turn."""
-    def text(value):
-        return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
-    return f"{text(row['ratio'])} ({text(row['least'])}…{text(row['most'])})"
+    return over_all([row], False)
+
+
+def shown(row):
+    """A row's title: reading is no bound where it is slower than what also writes."""
+    return row.removeprefix("bound: ") if row == READING else row
 
 
 def compared(names, title, heading):
@@ -33,7 +41,7 @@ def compared(names, title, heading):
     digits = 2 if min(times) >= 0.2 else 3  # a GPU's times are short
     yield [f"{first}, ms", *(f"{time:,.{digits}f}" for time in times)]
     for row in others:
-        yield [row, *(range_text(rows[row]) if row in rows else "" for rows in cases.values())]
+        yield [shown(row), *(range_text(rows[row]) if row in rows else "" for rows in cases.values())]
 
 
 def inverse_ratios(names):
@@ -67,8 +75,8 @@ def hedgehog_on_a_gpu():
 
 
 def fair(row):
-    """Whether a row is of the program, a bound, or of PyTorch with the program's allocator."""
-    return "in PyTorch" not in row or "jemalloc" in row
+    """Whether a row is of the program, a bound, or of PyTorch with the program's allocator, where it ran with that."""
+    return "in PyTorch" not in row or "jemalloc" in row or "one run a turn" in row
 
 
 def rows_of(names):
@@ -77,7 +85,7 @@ def rows_of(names):
             for name in names for one in raw(name)["cases"] for row in one["rows"]}
 
 
-def measured_often(dates, shown=lambda row: True):
+def measured_often(dates, wanted=lambda row: True):
     """Case, tokens, batch, row and the ratio on each of the dates, of all rows that at least two of these have; but for the
     one that others are compared with."""
     found = [rows_of(names) for names in dates]
@@ -85,7 +93,7 @@ def measured_often(dates, shown=lambda row: True):
     cases = list(dict.fromkeys(key[:3] for key in keys))
     for key in sorted(keys, key=lambda key: cases.index(key[:3])):
         ratios = {rows[key]["ratio"] for rows in found if key in rows}
-        if shown(key[3]) and ratios != {1} and sum(key in rows for rows in found) > 1:
+        if wanted(key[3]) and ratios != {1} and sum(key in rows for rows in found) > 1:
             yield *key, [range_text(rows[key]) if key in rows else "" for rows in found]
 
 
@@ -94,9 +102,28 @@ def date(name):
     return raw.read[name]["date"]
 
 
+GENERATIONS = {("25", "17"): 4}  # of AMD's, by family and model
+
+
 def processor(name):
+    """Its name, of AMD's with the generation. The oldest files do not tell family and model: those of Zen 4 are called so, and
+    the others' loops reach more float32 operations a cycle than Zen 4 has."""
     raw(name)
-    return raw.read[name]["cpu"].split(",")[0].replace("(R)", "").removesuffix(" Processor")
+    title, *about = raw.read[name]["cpu"].split(", ")
+    found = title.replace("(R)", "").removesuffix(" Processor")
+    if "AMD" not in found:
+        return found
+    if len(about) == 1:
+        return f"{found} (Zen {4 if 'zen4' in name else 5})"
+    return f"{found} (Zen {GENERATIONS[about[0].removeprefix('family '), about[1].removeprefix('model ')]})"
+
+
+def by_processor(dates, rows_of_date):
+    """{processor: the rows of its dates}. dates: the raw files of each."""
+    found = {}
+    for names in dates:
+        found.setdefault(processor(names[0]), []).extend(rows_of_date(names))
+    return found
 
 
 def measured_on(names):
@@ -104,12 +131,19 @@ def measured_on(names):
     return f"{processor(names[0])}, {' and '.join(dict.fromkeys(date(name) for name in names))}"
 
 
+def told_apart(titles):
+    """Titles, with a number where one has come before."""
+    titles = list(titles)
+    return [f"{title} ({titles[:before].count(title) + 1})" if title in titles[:before] else title
+            for before, title in enumerate(titles)]
+
+
 @table("kernel-dates")
 def kernels_on_several_dates():
     dates = [[name] for name in ALL_KERNELS]
-    yield ["beside", "tokens:", "row", *(f"{measured_on(names)}:" for names in dates)]
+    yield ["beside", "tokens:", "row", *(f"{title}:" for title in told_apart(measured_on(names) for names in dates))]
     for case, tokens, _, row, ratios in measured_often(dates, fair):
-        yield [f"`{case.split(',')[0]}`", f"{tokens:,}", row, *ratios]
+        yield [f"`{case.split(',')[0]}`", f"{tokens:,}", shown(row), *ratios]
 
 
 @table("model-dates")
@@ -179,7 +213,7 @@ def decoder_beside_others():
 def over_all(rows, per_cent):
     """The smallest to the largest ratio of rows, and of a turn."""
     def text(value):
-        return f"{100 * value:.0f}" if per_cent else f"{value:.2f}"
+        return f"{100 * value:.0f}" if per_cent else ratio_text(value)
 
     if not rows:
         return ""

@@ -45,8 +45,11 @@ def read_json(file, remedy):
 
 
 def cpu():
-    models = re.findall(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text()) or [platform.processor()]
-    return f"{models[0]}, {os.cpu_count()} cores"
+    """The processor's name, family and model, since a virtual machine's name tells no generation, and how many cores."""
+    found = re.findall(r"^(model name|cpu family|model)\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    of = dict(reversed(found))
+    generation = f", family {of['cpu family']}, model {of['model']}" if {"cpu family", "model"} <= of.keys() else ""
+    return f"{of.get('model name', platform.processor())}{generation}, {os.cpu_count()} cores"
 
 
 @functools.cache

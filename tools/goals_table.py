@@ -1,11 +1,15 @@
 """What was to be reached in speed, and what has been, as a function of raw files (tools/results)."""
 import statistics
 
-from compare_tables import (BERT, DEIT, HEDGEHOG, HYDRA, KERNELS, MODELS, PRODUCTS, PUBLISHED_KERNELS, over_all,
-                            rows_of, shares_of_time)
-from speed_tables import (FAMILY, FAMILY_LENGTHS, FEW_TOKENS, LINEAR_LOOPS, WINDOW_GOALS, family, few_tokens, gains_of_threads,
-                          loops_beside_products, range_over_runs, starts)
+from compare_tables import (ALL_KERNELS, BERT, DEIT, HEDGEHOG, HYDRA, MODELS, PRODUCTS, READING, TRIAD, by_processor,
+                            over_all, processor, ratio_text, rows_of, shares_of_time)
+from speed_tables import (FAMILY, FAMILY_LENGTHS, FEW_TOKENS, LINEAR_LOOPS, STARTS, WINDOW_GOALS, WINDOW_RUNS, family,
+                          few_tokens, gains_of_threads, hydra_loop_rate, kind_with_bfloat16, loops_beside_products,
+                          range_over_runs)
 from table_registry import percent, raw, smallest_to_largest, table
+
+INTEL, ZEN5, ZEN4 = PROCESSORS = ("Intel Xeon", "AMD EPYC (Zen 5)", "AMD EPYC (Zen 4)")
+KERNEL_RUNS = [[name] for name in ALL_KERNELS]
 
 
 def found_rows(names, cases, tokens, row, batches=(1,)):
@@ -24,106 +28,161 @@ def how_many(reached):
     return "yes" if all(reached) else f"{sum(reached)} of {len(reached)}" if any(reached) else "no"
 
 
-def goal_row(what, least, measurements, limit=None, per_cent=False):
-    """What, what it is to be at least, each measurement, whether it is reached, what limits it where it is not."""
-    reached = how_many([row["ratio"] >= least for rows in measurements for row in rows])
+def goal_row(what, least, found, limit=None, per_cent=False):
+    """What, what it is to be at least, what was found on each processor, whether it is reached, what limits it where it is
+    not. found: {processor: rows}."""
+    assert found.keys() <= set(PROCESSORS), f"{what}: {found.keys()} have no column"
+    reached = how_many([round(row["ratio"], 2) >= least for rows in found.values() for row in rows])  # as it is shown
     assert limit or reached == "yes", f"{what}: missed, and nothing tells what limits it"
     goal = percent(least, 0) if per_cent else f"{least} times"
-    return [what, f"≥ {goal}", *(over_all(rows, per_cent) for rows in measurements), reached,
+    return [what, f"≥ {goal}", *(over_all(found.get(name, []), per_cent) for name in PROCESSORS), reached,
             "" if reached == "yes" else limit]
 
 
-def gain_of_products(tokens):
-    """How many times as fast hedgehog's products alone are in bfloat16."""
-    single, half = (found_rows([PUBLISHED_KERNELS], [HEDGEHOG], tokens, f"bound: its products at the machine's {dtype} rate")
-                    for dtype in ("float32", "bfloat16"))
-    gains = [one["ratio"] / other["ratio"] for one, other in zip(single, half, strict=True)]
-    return f"its products alone gain {min(gains):.1f} to {max(gains):.1f} times; what else it does stays in float32"
+def on_each(values, text, unit):
+    """{processor: values} in words: the smallest to the largest, where there are any."""
+    short = {INTEL: "Intel", ZEN5: "Zen 5", ZEN4: "Zen 4"}
+    return " and ".join(f"{smallest_to_largest(found, text)} {unit} ({short[name]})" for name, found in values.items()
+                         if found)
 
 
-def limit_of_loops(which, kernels, lengths):
-    """What share of the machine's float32 rate twice the rate of a loop on one thread is, with all data in a cache, and what
-    share of the time memory's rate takes; of these kernels, or of all whose loops were measured, at these lengths."""
-    rates, times = [], []
+def percents(values):
+    return on_each(values, lambda share: f"{100 * share:.0f}", "%")
+
+
+def times(values):
+    return on_each(values, lambda gain: f"{gain:.1f}", "times")
+
+
+def limit_of_loops(which, kernels):
+    """What share of the float32 rate kernels would reach if they took the time of their loops, with all data in a cache, and
+    then that of a triad over their rows' bytes; of these kernels, or of all whose loops were measured."""
+    shares = {}
     for name, of_loops in zip(FAMILY, LINEAR_LOOPS, strict=True):
         measured = [one for number in range(1, 6) for one in raw(f"{name}-{number}")
                     if one["dtype"] == "float32" and "skipped" not in one]
-        loops = {kernel: loop for kernel, _, loop in loops_beside_products(of_loops, "avx512")
-                 if not kernels or kernel in kernels}
         machine = 1e-9 * statistics.median(one["matrix_flops_per_second"] for one in measured)
-        rates += [2 * loop / machine for loop in loops.values()]
-        times += [one["share_of_bandwidth"] for one in measured if one["kernel"] in loops and one["N"] in lengths]
-    return (f"features: twice the one-thread rate of [{which}](measurements/cpu.md#beside-their-products), with all data in a "
-            f"cache, is {percents(rates)}; memory: a triad over the rows' bytes takes {percents(times)} of the time")
-
-
-def percents(shares):
-    """The smallest to the largest."""
-    return smallest_to_largest(shares, lambda share: f"{100 * share:.0f}") + " %"
+        for kernel, _, loop in loops_beside_products(of_loops, "avx512"):
+            for tokens in FAMILY_LENGTHS if not kernels or kernel in kernels else ():
+                moved = statistics.median(one["share_of_bandwidth"] for one in measured
+                                          if (one["kernel"], one["N"]) == (kernel, tokens))
+                shares.setdefault(processor(of_loops), []).append(2 * loop / machine * (1 - moved))
+    return (f"features and memory: [{which}](measurements/cpu.md#beside-their-products), with all data in a cache, and then a "
+            f"triad over its rows would reach {percents(shares)}")
 
 
 def gain_of_loops():
     """How many times as fast loops are in bfloat16, with all data in a cache."""
-    gains = []
+    gains = {}
     for name in LINEAR_LOOPS:
-        single, half = ({kernel: loop for kernel, _, loop in loops_beside_products(name, kind)} for kind in ("avx512", "amx"))
-        gains += [half[kernel] / single[kernel] for kernel in single]
-    return ("features, which stay in float32: with all data in a cache, [the loops of six]"
-            f"(measurements/cpu.md#beside-their-products) gain {min(gains):.1f} to {max(gains):.1f} times")
+        single, half = ({kernel: loop for kernel, _, loop in loops_beside_products(name, kind)}
+                        for kind in ("avx512", kind_with_bfloat16(name)))
+        gains.setdefault(processor(name), []).extend(half[kernel] / single[kernel] for kernel in single)
+    return ("features, which stay in float32: with all data in a cache, [the loops](measurements/cpu.md#beside-their-products) "
+            f"gain {times(gains)}")
+
+
+def gain_of_products(tokens):
+    """How many times as fast hedgehog's products alone are in bfloat16."""
+    def gains(names):
+        single, half = (found_rows(names, [HEDGEHOG], tokens, f"bound: its products at the machine's {dtype} rate")
+                        for dtype in ("float32", "bfloat16"))
+        return [one["ratio"] / other["ratio"] for one, other in zip(single, half)]  # the oldest have no half
+
+    return f"its products alone gain {times(by_processor(KERNEL_RUNS, gains))}; features stay in float32"
+
+
+def limit_of_hydra(tokens):
+    """What memory and the loop alone would take of hydra-cosine's time. It reads k and v, then reads q and writes."""
+    def memory(names):
+        readings, triads = (found_rows(names, [HYDRA], [tokens], row) for row in (READING, TRIAD))
+        return [(reading["ratio"] + triad["ratio"]) / 2 for reading, triad in zip(readings, triads)]
+
+    def loop(names):
+        if processor(names[0]) == ZEN5:
+            return []
+        own, = found_rows(names, [HYDRA], [tokens], "hydra-cosine")
+        moved = 4 * tokens * 768 * 4
+        return [moved / (2 * hydra_loop_rate(processor(names[0]))) / (1e-3 * statistics.median(own["ms"]))]
+
+    return (f"memory, estimated: half of its bytes read and half moved as by a triad take {percents(by_processor(KERNEL_RUNS, memory))} "
+            f"of the time; its loop, with all data in caches and on two threads, would take {percents(by_processor(KERNEL_RUNS, loop))}")
+
+
+def limit_of_threads():
+    """Of Zen 4, whose medians are below the goal."""
+    runs = [few_tokens(name) for name in FEW_TOKENS if "zen4" in name]
+    one, two = ([min(time for run in runs for time in run[case][threads]) for case in runs[0]] for threads in (0, 1))
+    gains = [first / second for first, second in zip(one, two, strict=True)]
+    return (f"not known: the fastest of six runs with two threads is {smallest_to_largest(gains, ratio_text)} times as fast as "
+            "the fastest of six with one (Zen 4)")
 
 
 def goals_of_kernels():
     for tokens in (4096, 32768):
-        yield goal_row(f"`hedgehog`, {tokens:,} tokens: share of the float32 rate of products", 0.75,
-                       [found_rows([name], [HEDGEHOG], [tokens], "bound: its products at the machine's float32 rate")
-                        for name in KERNELS], limit_of_loops("its loop", ["hedgehog"], [tokens]), per_cent=True)
+        yield goal_row(f"`hedgehog`, {tokens:,} tokens: share of the float32 rate of matrix products", 0.75,
+                       by_processor(KERNEL_RUNS, lambda names: found_rows(
+                           names, [HEDGEHOG], [tokens], "bound: its products at the machine's float32 rate")),
+                       limit_of_loops("its loop", ["hedgehog"]), per_cent=True)
     lengths = (1024, 4096, 32768)
     yield goal_row("`hedgehog`, 1,024 to 32,768 tokens: bfloat16 beside float32", 1.8,
-                   [[inverse(row) for row in found_rows([name], [HEDGEHOG], lengths, "hedgehog, bfloat16")]
-                    for name in KERNELS],
+                   by_processor(KERNEL_RUNS, lambda names: [
+                       inverse(row) for row in found_rows(names, [HEDGEHOG], lengths, "hedgehog, bfloat16")]),
                    gain_of_products(lengths))
-    shares, gains = zip(*(family(name) for name in FAMILY), strict=True)
-    own = [(kernel, tokens) for kernel, tokens in shares[0] if kernel != "flash"]
-    yield goal_row("nine kernels with features: share of the float32 rate of products", 0.75,
-                   [[of_date[case] for case in own] for of_date in shares],
-                   limit_of_loops("the loops of six", [], FAMILY_LENGTHS), per_cent=True)
-    yield goal_row("… bfloat16 beside float32", 1.8, [[of_date[case] for case in own] for of_date in gains],
-                   gain_of_loops())
+
+    def own(which):
+        return by_processor([[f"{name}-1"] for name in FAMILY], lambda names: [
+            row for (kernel, _), row in family(names[0].removesuffix("-1"))[which].items() if kernel != "flash"])
+
+    yield goal_row("nine kernels with features, 4,096 and 32,768 tokens: share of the float32 rate", 0.75, own(0),
+                   limit_of_loops("each loop", []) + "; on Intel of six loops", per_cent=True)
+    yield goal_row("… bfloat16 beside float32", 1.8, own(1), gain_of_loops())
     yield goal_row("four kernels, 197 to 1,024 tokens: two threads beside one", 1.6,
-                   [[gains_of_threads(*times) for times in few_tokens(name).values()] for name in FEW_TOKENS])
+                   by_processor([[f"{name}-1-1"] for name in FEW_TOKENS], lambda names: [
+                       gains_of_threads(*found) for found in few_tokens(names[0].removesuffix("-1-1")).values()]),
+                   limit_of_threads())
     for tokens in (4096, 65536):
-        triads, readings = ([found_rows([name], [HYDRA], [tokens], f"bound: {what} as many bytes") for name in KERNELS]
-                            for what in ("a triad over", "reading"))
-        yield goal_row(f"`hydra-cosine`, {tokens:,} tokens: share of a triad", 0.85, triads,
-                       f"reading as many bytes alone takes {over_all(readings[-1], True)} of the time", per_cent=True)
+        yield goal_row(f"`hydra-cosine`, {tokens:,} tokens: a triad over as many bytes, share of the time", 0.85,
+                       by_processor(KERNEL_RUNS, lambda names: found_rows(
+                           names, [HYDRA], [tokens], TRIAD)),
+                       limit_of_hydra(tokens), per_cent=True)
 
 
 def goals_of_models():
-    shares = [found_rows(names, [DEIT], [197], PRODUCTS, [32]) for names in MODELS]
+    shares = by_processor(MODELS, lambda names: found_rows(names, [DEIT], [197], PRODUCTS, [32]))
     _, attention, rest = shares_of_time({title: row["ratio"] for (case, _, batch, title), row in rows_of(MODELS[-1]).items()
                                          if (case, batch) == (DEIT, 32)})
     yield goal_row("DeiT-B, batch of 32: share of the products' bound", 0.9, shares,
-                   f"attention takes {percent(attention, 0)} of the time, all else beside products {percent(rest, 0)}",
+                   f"attention takes {percent(attention, 0)} of the time, all else beside products {percent(rest, 0)} (Intel)",
                    per_cent=True)
     yield goal_row("DeiT-B and BERT-base: bfloat16 beside float32", 1.8,
-                   [[inverse(row) for row in found_rows(names, [DEIT, BERT], [128, 197, 512], "flash, bfloat16", [1, 32])]
-                    for names in MODELS])
+                   by_processor(MODELS, lambda names: [
+                       inverse(row) for row in found_rows(names, [DEIT, BERT], [128, 197, 512], "flash, bfloat16", [1, 32])]))
 
 
 def goals_of_the_window():
-    runs = [raw(f"interact-{number}") for number in (1, 2, 3)]
-    for key, what in (("first_frame_ms", "first frame"), ("first_result_ms", "first result"),
-                      ("switch_last_layer_ms", "another kernel in the last layer")):
-        reached = how_many([round(run[key]["median"]) <= WINDOW_GOALS[key] for run in [*runs, *starts()]])
-        yield [f"window: {what}", f"≤ {WINDOW_GOALS[key]} ms",
-               *(f"{range_over_runs(found, key, 'median')} ms" for found in (runs, starts())), reached,
-               "" if reached == "yes" else "[what it waits for](#the-window)"]
+    runs = by_processor([[name] for name in (*WINDOW_RUNS, *STARTS)], lambda names: [raw(names[0])])
+
+    def zen4(key):
+        return f"{range_over_runs(runs[ZEN4], key, 'median')} ms"
+
+    for key, what, limit in (
+            ("first_frame_ms", "first frame",
+             f"{zen4('started_ms')} pass before the program's own code, {zen4('first_frame_total_ms')} in the frame"),
+            ("first_result_ms", "first result", f"of the run, loading takes {zen4('first_run_preparing_ms')}, layers "
+                                                f"{zen4('first_run_layers_ms')}"),
+            ("switch_last_layer_ms", "another kernel in the last layer",
+             f"the run takes {zen4('switch_last_run_ms')}, the frame that shows it {zen4('switch_last_frame_ms')}")):
+        reached = how_many([round(run[key]["median"]) <= WINDOW_GOALS[key] for found in runs.values() for run in found])
+        yield [f"[window](#the-window): {what}", f"≤ {WINDOW_GOALS[key]} ms",
+               *(f"{range_over_runs(runs[name], key, 'median')} ms" for name in PROCESSORS), reached,
+               "" if reached == "yes" else f"{limit} (Zen 4)"]
 
 
 @table("goals")
 def goals():
-    """Shares of a bound and gains, each on two dates."""
-    yield ["what", "goal:", "measured:", "again:", "reached:", "what limits it"]
+    """Shares of a bound and gains, over all runs on a processor."""
+    yield ["what", "goal:", *(f"{name}:" for name in PROCESSORS), "reached:", "what limits it"]
     yield from goals_of_kernels()
     yield from goals_of_models()
     yield from goals_of_the_window()

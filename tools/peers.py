@@ -154,7 +154,7 @@ def decoder(settings):
     """Reading a context, or the median token of those that are written after it."""
     from transformers import AutoModelForCausalLM
     model = AutoModelForCausalLM.from_pretrained(settings["model"], dtype=getattr(torch, settings["dtype"]),
-                                                 attn_implementation="eager")
+                                                 attn_implementation=settings["attention"])
     ids = torch.randint(0, model.config.vocab_size, (1, settings["context"]))
 
     def read():

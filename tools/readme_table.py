@@ -1,7 +1,7 @@
 """The results in README.md, as a function of raw files (tools/results)."""
 import statistics
 
-from compare_tables import GPU_KERNELS, HEDGEHOG, HYDRA, KERNELS, range_text, rows_of
+from compare_tables import GPU_KERNELS, HEDGEHOG, HYDRA, KERNELS, KERNELS_ZEN4, over_all, processor, range_text, rows_of
 from experiment import paired_difference, spread_text
 from table_registry import by, percent, points, raw, table
 
@@ -23,18 +23,28 @@ def top1(name):
     return percent(raw(f"image-{name}")["top1"])
 
 
-def beside_hedgehog(tokens, label):
-    """The row of tools/compare on both dates."""
-    return " and ".join(range_text(rows_of([name])[HEDGEHOG, tokens, 1, label]) for name in KERNELS)
+def beside_hedgehog(names, tokens, label):
+    """A row of tools/compare in each run."""
+    return [rows_of([name])[HEDGEHOG, tokens, 1, label] for name in names]
+
+
+def listed(words):
+    *first, last = words
+    return f"{', '.join(first)} and {last}"
 
 
 def speed_of_hedgehog():
-    fused = beside_hedgehog(4096, "softmax: scaled_dot_product_attention in PyTorch, jemalloc")
-    flash = beside_hedgehog(4096, "flash: own")
-    eager = beside_hedgehog(32768, "the same in PyTorch, eager, jemalloc")
-    return (f"at 4,096 tokens {fused} times as fast as PyTorch's fused softmax attention, {flash} times as fast as our own "
-            f"`flash`; at 32,768 tokens {eager} times as fast as the same formula in eager PyTorch; all with the same memory "
-            "allocator")
+    fused = ", ".join(listed([range_text(row) for row in beside_hedgehog(
+        names, 4096, "softmax: scaled_dot_product_attention in PyTorch, jemalloc")]) + f" on an {processor(names[0])}"
+        for names in (KERNELS, KERNELS_ZEN4))
+
+    def pooled(tokens, label):
+        return over_all(beside_hedgehog(KERNELS + KERNELS_ZEN4, tokens, label), False)
+
+    eager, compiled = (pooled(32768, f"the same in PyTorch, {way}, jemalloc") for way in ("eager", "torch.compile"))
+    return (f"at 4,096 tokens it is {fused} times as fast as PyTorch's fused softmax attention, and {pooled(4096, 'flash: own')} "
+            f"times as fast as our own `flash`; at 32,768 {eager} times as fast as the same formula in eager PyTorch, and "
+            f"{compiled} times as fast as compiled; all with the same memory allocator")
 
 
 def beside_sdpa(rows, case, tokens):
@@ -66,8 +76,8 @@ def results():
            f"{vision_mean('places', 'interleave:4=hydra-cosine')}; the last: {vision_mean('places', 'back:4=hydra-cosine')}"]
     yield ["What does Hedgehog in all twelve layers cost `vit-small`?",
            f"{top1('hedgehog')} (best state by these pictures, no control); {top1('softmax')} before"]
-    yield ["How fast is Hedgehog (attention alone, 12 heads of 64, float32, two cores of an Intel Xeon, two dates)?",
-           speed_of_hedgehog()]
+    yield ["How fast is Hedgehog (attention alone, 12 heads of 64, float32, two cores; medians of five turns, some disturbed "
+           "by other programs, with their range)?", speed_of_hedgehog()]
     yield ["And on an H200 (bfloat16, five turns; [CUDA](docs/measurements/cuda.md))?", speed_on_a_gpu()]
     yield ["How well do logits and hidden states agree with Hugging Face transformers?",
            f"within {max(row['error'] for row in raw('agreement-run')['rows']):.1e}".replace("e-0", "e-")

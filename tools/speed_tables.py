@@ -1,7 +1,7 @@
 """The tables of docs/ about what `bench` and build/cpu_loops printed, as functions of raw files (tools/results)."""
 import statistics
 
-from compare_tables import date, measured_on, over_all, processor, range_text
+from compare_tables import by_processor, measured_on, over_all, processor, range_text, told_apart
 from table_registry import percent, raw, smallest_to_largest, table
 
 # ---- bench kernels, several runs ----
@@ -11,7 +11,7 @@ def over_runs(values):
     return {"ratio": statistics.median(values), "least": min(values), "most": max(values)}
 
 
-FEW_TOKENS = ("few-tokens", "few-tokens-again")
+FEW_TOKENS = ("few-tokens", "few-tokens-again", "few-tokens-zen4", "few-tokens-zen4-again")
 
 
 def few_tokens(name):
@@ -29,13 +29,13 @@ def gains_of_threads(one, two):
 @table("few-tokens")
 def gain_of_a_second_thread():
     dates = {name: few_tokens(name) for name in FEW_TOKENS}
-    yield ["kernel", "tokens:", *(f"{measured_on([f'{name}-1-1'])}:" for name in FEW_TOKENS)]
+    yield ["kernel", "tokens:", *(f"{title}:" for title in told_apart(measured_on([f"{name}-1-1"]) for name in FEW_TOKENS))]
     for kernel, tokens in dates[FEW_TOKENS[0]]:
         yield [f"`{kernel}`", f"{tokens:,}",
                *(range_text(gains_of_threads(*times[kernel, tokens])) for times in dates.values())]
 
 
-FAMILY = ("family", "family-again")
+FAMILY = ("family", "family-again", "family-zen4")
 FAMILY_LENGTHS = (4096, 32768)
 
 
@@ -54,13 +54,13 @@ def family(name):
 
 @table("family")
 def family_beside_its_bound():
-    yield ["kernel", "date", *(f"share of the float32 rate, {tokens:,} tokens:" for tokens in FAMILY_LENGTHS),
+    yield ["kernel", "measured on", *(f"share of the float32 rate, {tokens:,} tokens:" for tokens in FAMILY_LENGTHS),
            *(f"bfloat16, times as fast, {tokens:,}:" for tokens in FAMILY_LENGTHS)]
     dates = {name: family(name) for name in FAMILY}
     for kernel in dict.fromkeys(kernel for shares, _ in dates.values() for kernel, _ in shares):
         for name, (shares, gains) in dates.items():
             cases = [(kernel, tokens) for tokens in FAMILY_LENGTHS]
-            yield [f"`{kernel}`" if name == FAMILY[0] else "", date(f"{name}-1"),
+            yield [f"`{kernel}`" if name == FAMILY[0] else "", measured_on([f"{name}-1"]),
                    *(over_all([shares[case]], True) if case in shares else "" for case in cases),
                    *(range_text(gains[case]) if case in gains else "" for case in cases)]
 
@@ -72,12 +72,13 @@ def range_over_runs(runs, key, statistic, digits=0):
     return smallest_to_largest([run[key][statistic] for run in runs], lambda value: f"{value:,.{digits}f}")
 
 
+WINDOW_RUNS = tuple(f"interact-{number}" for number in (1, 2, 3))
 WINDOW_GOALS = {"first_frame_ms": 300, "first_result_ms": 800, "switch_last_layer_ms": 40}
 
 
 @table("interact", also=["interact-text"])
 def waiting_at_the_window():
-    runs = [raw(f"interact-{number}") for number in (1, 2, 3)]
+    runs = [raw(name) for name in WINDOW_RUNS]
     yield ["what", "goal, ms:", "median, ms:", "95th percentile, ms:"]
     for key, label in [("first_frame_ms", "first frame, after the start of the process"),
                        ("first_result_ms", "first result"),
@@ -93,34 +94,51 @@ def waiting_at_the_window():
                "" if once else range_over_runs(runs, key, "p95", digits)]
 
 
-def starts():
-    return [raw(f"start-{number}") for number in range(1, 6)]
+STARTS = tuple(f"start-{number}" for number in range(1, 6)) + tuple(f"start-zen4-{number}" for number in range(1, 6))
+
+
+def of_starts(labels):
+    """A row for each label: {key: label}; columns are processors. What older files do not have stays empty."""
+    runs = by_processor([[name] for name in STARTS], lambda names: [raw(names[0])])
+    for key, label in labels.items():
+        yield [label, *(range_over_runs(found, key, "median") if all(key in run for run in found) else "" for found in runs.values())]
+
+
+def start_columns(title):
+    return [title, *(f"{name}, ms:" for name in dict.fromkeys(processor(name) for name in STARTS))]
 
 
 @table("start")
 def what_the_start_waits_for():
-    yield ["since the start of the process", "ms:"]
-    for key, label in [("started_ms", "libraries are loaded, their constructors have run"),
-                       ("opened_ms", "the window can draw: display, fonts, settings, list of models"),
-                       ("first_frame_ms", "first frame"), ("first_result_ms", "first result")]:
-        yield [label, range_over_runs(starts(), key, "median")]
-    for key, label in [("first_run_ms", "the first run alone, with loading the model and its adapters"),
-                       ("first_run_layers_ms", "… of which layers, which pack their weights as they come")]:
-        yield [label, range_over_runs(starts(), key, "median")]
+    yield start_columns("since the start of the process")
+    yield from of_starts({
+        "started_ms": "libraries are loaded, their constructors have run",
+        "opened_ms": "the window can draw: display, fonts, settings, list of models",
+        "display_ms": "… of which opening the display (EGL)",
+        "graphics_ms": "… of which reading fonts and compiling shaders",
+        "first_frame_ms": "first frame",
+        "first_frame_total_ms": "… this frame alone",
+        "first_frame_cpu_ms": "… of it without rendering",
+        "first_result_ms": "first result",
+        "first_run_ms": "the first run alone",
+        "first_run_preparing_ms": "… of which loading the model and its adapters, and preparing the input",
+        "first_run_layers_ms": "… of which layers, which pack their weights as they come"})
 
 
 @table("switch")
 def what_a_switch_waits_for():
-    yield ["another kernel in the last layer", "ms:"]
-    for key, label in [("switch_last_layer_ms", "until its focus map shows"),
-                       ("switch_last_run_ms", "… of which the run: the layer, forwards and backwards")]:
-        yield [label, range_over_runs(starts(), key, "median")]
+    yield start_columns("another kernel in the last layer")
+    yield from of_starts({
+        "switch_last_layer_ms": "until its focus map shows",
+        "switch_last_run_ms": "… of which the run: the layer, forwards and backwards",
+        "switch_last_frame_ms": "… of which the frame that shows it",
+        "switch_last_frame_cpu_ms": "… of it without rendering"})
 
 
 @table("how-soon")
 def from_a_key_to_weights():
     yield ["model", "last layer, ms:", "first layer, ms:"]
-    for model, names in (("minilm", ["interact-text"]), ("vit-small", ["interact-1", "interact-2", "interact-3"])):
+    for model, names in (("minilm", ["interact-text"]), ("vit-small", WINDOW_RUNS)):
         yield [f"`{model}`", *(range_over_runs([raw(name) for name in names], key, "median")
                                for key in ("key_last_layer_ms", "key_first_layer_ms"))]
 
@@ -229,14 +247,31 @@ def loops_alone():
                    *(f"{1e-9 * found[name][unit]:,.0f}" if name in found else "" for name in names)]
 
 
-LINEAR_LOOPS = ("loops-linear", "loops-linear-again")
+# The files with hydra-cosine's loop on one thread, all data in caches, and the loop's name in each.
+HYDRA_LOOPS = {"Intel Xeon": ("loops-amx", "hydra-cosine/avx512/197"),
+               "AMD EPYC (Zen 4)": ("loops-zen4", "hydra-cosine/avx512/64")}
+
+
+def hydra_loop_rate(of_processor):
+    """Bytes per second."""
+    file, loop = HYDRA_LOOPS[of_processor]
+    return statistics.median(one["bytes_per_second"] for one in raw(file)["benchmarks"]
+                             if one["run_name"] == loop and one.get("aggregate_name", "median") == "median")
+
+
+LINEAR_LOOPS = ("loops-linear", "loops-linear-again", "loops-zen4")
+
+
+def kind_with_bfloat16(name):
+    """The kind of processor whose products in bfloat16 a file has."""
+    return "amx" if processor(name).startswith("Intel") else "avx512bf16"
 
 
 def loops_beside_products(name, kind):
     """By kernel: GFLOP/s of the products alone and of the whole loop on one thread, with all data in a cache, for a kind of
     processor."""
     rates = {one["run_name"]: 1e-9 * one["FLOP/s"] for one in raw(name)["benchmarks"]
-             if one.get("aggregate_name") == "median"}
+             if one.get("aggregate_name") == "median" and "FLOP/s" in one}
     for loop in rates:
         kernel, found, *tokens = loop.split("/")
         if found == kind and tokens:
@@ -245,14 +280,14 @@ def loops_beside_products(name, kind):
 
 @table("loops-linear")
 def linear_loops_beside_products():
-    kinds = ("avx512", "amx")
-    yield ["GFLOP/s", "date", *(f"{what}, {kind}:" for kind in ("float32", "bfloat16, AMX")
-                                for what in ("products alone", "the loop", "share"))]
+    yield ["GFLOP/s", "measured on", *(f"{what}, {kind}:" for kind in ("float32", "bfloat16")
+                                       for what in ("products alone", "the loop", "share"))]
     rows = {}
     for name in LINEAR_LOOPS:
-        for kind in kinds:
+        for kind in ("avx512", kind_with_bfloat16(name)):
             for kernel, products, loop in loops_beside_products(name, kind):
-                rows.setdefault((kernel, name), []).extend([f"{products:.0f}", f"{loop:.0f}", percent(loop / products, 0)])
-    for kernel in dict.fromkeys(kernel for kernel, _ in rows):
-        for name in LINEAR_LOOPS:
-            yield [f"`{kernel}`" if name == LINEAR_LOOPS[0] else "", date(name), *rows[kernel, name]]
+                rows.setdefault(kernel, {}).setdefault(name, []).extend(
+                    [f"{products:.0f}", f"{loop:.0f}", percent(loop / products, 0)])
+    for kernel, of_files in rows.items():
+        for place, (name, found) in enumerate(of_files.items()):
+            yield [f"`{kernel}`" if place == 0 else "", measured_on([name]), *found]

@@ -92,35 +92,52 @@ void hydra_cosine(benchmark::State& state, const Processor processor, const std:
 struct LinearCase {
   const char* name;
   PointMap map;
-  bool projects; // whether W is trained
+  std::int64_t projected = 0; // columns of W; 0: W = I
+  float key_half_square = 0;  // of the keys' map
 
-  std::int64_t features() const { return has_two_halves(map) ? 2 * width : width; }
+  std::int64_t outputs() const { return projected > 0 ? projected : width; }
+  std::int64_t features() const {
+    if (map == PointMap::taylor) return (width + 1) * (width + 2) / 2;
+    return has_two_halves(map) ? 2 * outputs() : outputs();
+  }
   // Multiply-accumulates of a token: both maps, then its features with d values, twice.
-  double products() const {
-    return static_cast<double>((projects ? 2 * width * width : 0) + 2 * features() * width);
+  double products() const { return static_cast<double>(2 * width * projected + 2 * features() * width); }
+  // The map of queries or, with half_square, of keys; the weights are the caller's.
+  LinearMap made(const float* weight, const float* token_weights, const float half_square = 0) const {
+    return {.map = map,
+            .head_width = width,
+            .outputs = outputs(),
+            .weight = projected > 0 ? weight : nullptr,
+            .half_square = half_square,
+            .token_weights = token_weights};
   }
 
   static constexpr std::int64_t width = 64;
 };
-constexpr LinearCase hedgehog_case{"hedgehog", PointMap::plus_minus_exponential, true};
-constexpr LinearCase linear_cases[] = {hedgehog_case,
-                                       {"hedgehog-softmax", PointMap::plus_minus_softmax, true},
-                                       {"t2r", PointMap::relu, true},
-                                       {"exp-t1", PointMap::exponential, false},
-                                       {"elu", PointMap::one_plus_elu, false},
-                                       {"relu", PointMap::relu, false}};
+constexpr LinearCase hedgehog_case{"hedgehog", PointMap::plus_minus_exponential, LinearCase::width};
+constexpr LinearCase linear_cases[] = {
+    hedgehog_case,
+    {"hedgehog-softmax", PointMap::plus_minus_softmax, LinearCase::width},
+    {"t2r", PointMap::relu, LinearCase::width},
+    {"exp-t1", PointMap::exponential},
+    {"elu", PointMap::one_plus_elu},
+    {"relu", PointMap::relu},
+    {"cosformer", PointMap::relu_token_weighted},
+    {"performer", PointMap::exponential, 266, 0.0625F}, // ⌊d ln d⌋, 1/(2√d)
+    {"taylor", PointMap::taylor}};
 
 // Both passes.
 void linear(benchmark::State& state, const Processor processor, const LinearCase& one,
             const std::int64_t tokens) {
   constexpr std::int64_t width = LinearCase::width;
   Tensor q(tokens, width), k(tokens, width), v(tokens, width), out(tokens, width),
-      weight(width, width, 1.F / 64);
-  LinearMap map{.map = one.map, .head_width = width, .outputs = width};
-  if (one.projects) map.weight = weight.floats();
+      weight(width, padded_to_lanes(one.outputs()), 1.F / 64);
+  const std::vector<float> token_weights(static_cast<std::size_t>(2 * tokens), 0.5F);
+  const LinearMap map = one.made(weight.floats(), token_weights.data());
   KeySums sums(map, width);
   const auto rows_of = [&](Tensor& x) { return has_bfloat16_products(processor) ? x.half_rows() : x.rows(); };
-  const KeyHead keys{rows_of(k), rows_of(v), map, &sums};
+  const KeyHead keys{rows_of(k), rows_of(v),
+                     one.made(weight.floats(), token_weights.data(), one.key_half_square), &sums};
   const QueryHead queries{rows_of(q), map, &sums, rows_of(out)};
   for (auto _ : state) {
     add_keys({&keys, 1}, nullptr, {0, tokens}, processor);
@@ -133,27 +150,33 @@ void linear(benchmark::State& state, const Processor processor, const LinearCase
        static_cast<double>(tokens) * one.products());
 }
 
-// The matrix products of a block of tokens alone: what bounds the above.
+// The matrix products of a block of tokens alone, with as many features at a time as the above: what bounds
+// it.
 void linear_products(benchmark::State& state, const Processor processor, const LinearCase& one) {
   constexpr std::int64_t width = LinearCase::width;
   const ProductLoops& loops = product_loops(processor);
-  const std::int64_t features = one.features();
-  Tensor x(tokens_of_block, width), y(tokens_of_block, width), weight(width, width),
-      query_features(tokens_of_block, features), key_features(tokens_of_block, features),
+  const LinearMap map = one.made(nullptr, nullptr);
+  const std::int64_t features = map.features(), at_once = map.features_at_once(),
+                     outputs = padded_to_lanes(one.outputs());
+  Tensor x(tokens_of_block, width), y(tokens_of_block, outputs), weight(width, outputs),
+      query_features(tokens_of_block, at_once), key_features(tokens_of_block, at_once),
       values(tokens_of_block, width), key_sums(features, width), sums(features, width);
   loops.make_left(x.floats(), tokens_of_block, width, x.floats());
-  loops.make_left(query_features.floats(), tokens_of_block, features, query_features.floats());
-  loops.make_right(weight.floats(), width, width, weight.floats());
-  loops.make_right(key_features.floats(), tokens_of_block, features, key_features.floats());
+  loops.make_left(query_features.floats(), tokens_of_block, at_once, query_features.floats());
+  loops.make_right(weight.floats(), width, outputs, weight.floats());
+  loops.make_right(key_features.floats(), tokens_of_block, at_once, key_features.floats());
   loops.make_right(values.floats(), tokens_of_block, width, values.floats());
   loops.make_right(key_sums.floats(), features, width, key_sums.floats());
   for (auto _ : state) {
-    for (int side = 0; side < (one.projects ? 2 : 0); ++side)
-      loops.rows_times(x.floats(), tokens_of_block, width, weight.floats(), width, y.floats());
-    loops.add_columns_times(key_features.floats(), tokens_of_block, features, values.floats(), width,
-                            sums.floats());
-    loops.rows_times(query_features.floats(), tokens_of_block, features, key_sums.floats(), width,
-                     y.floats());
+    for (int side = 0; side < (one.projected > 0 ? 2 : 0); ++side)
+      loops.rows_times(x.floats(), tokens_of_block, width, weight.floats(), outputs, y.floats());
+    for (std::int64_t first = 0; first < features; first += at_once) {
+      const std::int64_t count = std::min(at_once, features - first);
+      loops.add_columns_times(key_features.floats(), tokens_of_block, count, values.floats(), width,
+                              sums.floats() + first * width);
+      loops.rows_times(query_features.floats(), tokens_of_block, count, key_sums.floats() + first * width,
+                       width, y.floats());
+    }
     benchmark::ClobberMemory();
   }
   tell(state, 0, static_cast<double>(tokens_of_block) * one.products());
@@ -215,12 +238,16 @@ void add_benchmarks() {
       add(name("flash", processor, tokens), softmax, processor, tokens);
     }
   // Beside their bound, with all data in the second-level cache.
-  constexpr std::int64_t cached_tokens = 256;
-  for (const Processor processor : processors())
+  constexpr std::int64_t cached_tokens = 256, cached_wide_tokens = 64;
+  for (const Processor processor : processors()) {
+    if (!has_bfloat16_products(processor))
+      add(name("hydra-cosine", processor, cached_wide_tokens), hydra_cosine, processor, cached_wide_tokens,
+          768);
     for (const LinearCase& one : linear_cases) {
       add(name(one.name, processor, cached_tokens), linear, processor, one, cached_tokens);
       add(std::string(one.name) + "-products/" + name_of(processor), linear_products, processor, one);
     }
+  }
 }
 
 } // namespace
