@@ -7,7 +7,7 @@ from table_registry import percent, raw, smallest_to_largest, table
 KERNELS = ("compare-kernels-intel", "compare-kernels-intel-again")
 KERNELS_ZEN4 = ("compare-kernels-amd-zen4", "compare-kernels-amd-zen4-again", "compare-kernels-amd-zen4-third")
 ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS, *KERNELS_ZEN4)
-PUBLISHED_KERNELS = KERNELS[-1]
+PUBLISHED_KERNELS = "compare-kernels-amd-zen4-again"
 MODELS = (("compare-models", "compare-bert"), ("compare-models-again", "compare-bert-again"))
 PUBLISHED_MODELS = MODELS[0]
 GPU_KERNELS = ("compare-hydra-h200", "compare-hedgehog-h200")
