@@ -199,15 +199,22 @@ def memory_beside_others():
                *(text(next((rows[name] for name in names if name in rows), None)) for names in columns.values())]
 
 
+DECODERS = ("compare-decoder", "compare-decoder-zen4")
+
+
 @table("compare-decoder")
 def decoder_beside_others():
-    cases = raw("compare-decoder")["cases"]
-    yield ["", "this program, ms:", *(f"{row['row']}, times as long:" for row in cases[0]["rows"][1:])]
-    for one in cases:
-        _, dtype, what = one["case"].split(", ")
-        name = f"{what} {one['tokens']:,} tokens" if what == "reading" else f"{what} {one['tokens']:,}"
-        own, *others = one["rows"]
-        yield [f"{name}, {dtype}", f"{statistics.median(own['ms']):,.1f}", *(range_text(row) for row in others)]
+    cases = {name: raw(name)["cases"] for name in DECODERS}
+    peers = list(dict.fromkeys(row["row"] for found in cases.values() for one in found for row in one["rows"][1:]))
+    yield ["", "measured on", "this program, ms:", *(f"{peer}, times as long:" for peer in peers)]
+    for place in range(len(cases[DECODERS[0]])):
+        for name, found in cases.items():
+            _, dtype, what = found[place]["case"].split(", ")
+            tokens = f"{found[place]['tokens']:,}"
+            own, *others = found[place]["rows"]
+            ratios = {row["row"]: range_text(row) for row in others}
+            yield [f"{what} {tokens} tokens, {dtype}" if what == "reading" else f"{what} {tokens}, {dtype}", measured_on([name]),
+                   f"{statistics.median(own['ms']):,.1f}", *(ratios.get(peer, "") for peer in peers)]
 
 
 def over_all(rows, per_cent):
