@@ -224,5 +224,5 @@ def over_all(rows, per_cent):
 
     if not rows:
         return ""
-    shown = smallest_to_largest([row["ratio"] for row in rows], text) + (" %" if per_cent else "")
-    return f"{shown} ({text(min(row['least'] for row in rows))}…{text(max(row['most'] for row in rows))})"
+    medians = smallest_to_largest([row["ratio"] for row in rows], text) + (" %" if per_cent else "")
+    return f"{medians} ({text(min(row['least'] for row in rows))}…{text(max(row['most'] for row in rows))})"

@@ -64,9 +64,11 @@ def limit_of_loops(which, kernels):
         machine = 1e-9 * statistics.median(one["matrix_flops_per_second"] for one in measured)
         for kernel, _, loop in loops_beside_products(of_loops, "avx512"):
             for tokens in FAMILY_LENGTHS if not kernels or kernel in kernels else ():
-                moved = statistics.median(one["share_of_bandwidth"] for one in measured
-                                          if (one["kernel"], one["N"]) == (kernel, tokens))
-                shares.setdefault(processor(of_loops), []).append(2 * loop / machine * (1 - moved))
+                moved, products = (statistics.median(one[share] for one in measured
+                                                     if (one["kernel"], one["N"]) == (kernel, tokens))
+                                   for share in ("share_of_bandwidth", "share_of_flops"))
+                # In units of the products' time at the machine's rate.
+                shares.setdefault(processor(of_loops), []).append(1 / (machine / (2 * loop) + moved / products))
     return (f"features and memory: [{which}](measurements/cpu.md#beside-their-products), with all data in a cache, and then a "
             f"triad over its rows would reach {percents(shares)}")
 
@@ -79,7 +81,7 @@ def gain_of_loops():
                         for kind in ("avx512", kind_with_bfloat16(name)))
         gains.setdefault(processor(name), []).extend(half[kernel] / single[kernel] for kernel in single)
     return ("features, which stay in float32: with all data in a cache, [the loops](measurements/cpu.md#beside-their-products) "
-            f"gain {times(gains)}")
+            f"gain {times(gains)}; on Intel of six loops")
 
 
 def gain_of_products(tokens):

@@ -314,8 +314,8 @@ Texture uploaded(const Image& image) {
   Image smaller = step > 1 ? thinned(image, step) : Image();
   const Image* shown = step > 1 ? &smaller : &image;
   upload(0, *shown);
-  // Not by glGenerateMipmap(): OpenGL in software compiles a shader for it, which takes a sixth of the time
-  // to the first frame.
+  // Not by glGenerateMipmap(): OpenGL in software compiles a shader for it, which takes 65 ms
+  // of the first frame.
   for (int level = 1; shown->width > 1 || shown->height > 1; ++level) {
     smaller = halved(*shown);
     shown = &smaller;

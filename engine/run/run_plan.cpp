@@ -107,11 +107,11 @@ LoadedModel load_for(const RunRequest& request, const Placement& placement, Mode
 
 RunPlan make_run_plan(const RunRequest& request, const Placement& placement, ModelStore& store,
                       InputPreparer& inputs, ReadingCaches& caches, const std::size_t reclaimable) {
-  const LoadedModel loaded = load_for(request, placement, store);
+  LoadedModel loaded = load_for(request, placement, store);
   const AppliedModel& model = loaded.model;
   RunPlan plan;
-  plan.schedule = loaded.schedule;
-  plan.available_adapters = loaded.available_adapters;
+  plan.schedule = std::move(loaded.schedule);
+  plan.available_adapters = std::move(loaded.available_adapters);
   const ModelInfo& info = model.model->info();
   std::vector<AdapterInfo> adapters;
   for (const AppliedAdapter& adapter : model.adapters) adapters.push_back(adapter.info);

@@ -11,6 +11,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include "engine/attention/interface/device.h"
 #include "engine/attention/interface/remedies.h"
 #include "engine/base/process.h"
 #include "engine/models/transformer/checkpoint.h"
@@ -293,7 +294,8 @@ Runner::Runner(std::size_t cache_bytes, std::shared_ptr<ModelStore> models)
 Runner::~Runner() = default;
 
 void preload(const RunRequest& request, ModelStore& store) {
-  const Placement placement = placement_of(request.execution); // first: it loads CUDA
+  cuda_status(); // before all else: it loads CUDA, and the thread of runs may be about to
+  const Placement placement = placement_of(request.execution);
   const at::NoGradGuard no_grad;
   load_for(request, placement, store);
 }

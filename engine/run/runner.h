@@ -20,7 +20,8 @@ using RunProgress = std::function<void(int done, int total)>;
 inline constexpr std::size_t default_cache_bytes = std::size_t{256} << 20;
 
 // Loads the model of a request and its adapters into the store, where the run then finds them. Throws as
-// ModelStore::base() and apply(), and UsageError for a device that is not there.
+// ModelStore::base() and apply(), and UsageError for a device that is not there. Does not
+// heed execution.threads.
 void preload(const RunRequest& request, ModelStore& store);
 
 class Runner {
