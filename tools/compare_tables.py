@@ -118,11 +118,11 @@ def processor(name):
     return f"{found} (Zen {GENERATIONS[about[0].removeprefix('family '), about[1].removeprefix('model ')]})"
 
 
-def by_processor(dates, rows_of_date):
-    """{processor: the rows of its dates}. dates: the raw files of each."""
+def by_processor(runs, rows_of, file_of=lambda name: name):
+    """{processor: the rows of its runs}. file_of(run): a raw file of it."""
     found = {}
-    for names in dates:
-        found.setdefault(processor(names[0]), []).extend(rows_of_date(names))
+    for run in runs:
+        found.setdefault(processor(file_of(run)), []).extend(rows_of(run))
     return found
 
 

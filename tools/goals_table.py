@@ -1,4 +1,5 @@
 """What was to be reached in speed, and what has been, as a function of raw files (tools/results)."""
+import operator
 import statistics
 
 from compare_tables import (ALL_KERNELS, BERT, DEIT, HEDGEHOG, HYDRA, MODELS, PRODUCTS, READING, TRIAD, by_processor,
@@ -9,7 +10,6 @@ from speed_tables import (FAMILY, FAMILY_LENGTHS, FEW_TOKENS, LINEAR_LOOPS, STAR
 from table_registry import percent, raw, smallest_to_largest, table
 
 INTEL, ZEN5, ZEN4 = PROCESSORS = ("Intel Xeon", "AMD EPYC (Zen 5)", "AMD EPYC (Zen 4)")
-KERNEL_RUNS = [[name] for name in ALL_KERNELS]
 
 
 def found_rows(names, cases, tokens, row, batches=(1,)):
@@ -86,29 +86,30 @@ def gain_of_loops():
 
 def gain_of_products(tokens):
     """How many times as fast hedgehog's products alone are in bfloat16."""
-    def gains(names):
-        single, half = (found_rows(names, [HEDGEHOG], tokens, f"bound: its products at the machine's {dtype} rate")
+    def gains(name):
+        single, half = (found_rows([name], [HEDGEHOG], tokens, f"bound: its products at the machine's {dtype} rate")
                         for dtype in ("float32", "bfloat16"))
         return [one["ratio"] / other["ratio"] for one, other in zip(single, half)]  # the oldest have no half
 
-    return f"its products alone gain {times(by_processor(KERNEL_RUNS, gains))}; features stay in float32"
+    return f"its products alone gain {times(by_processor(ALL_KERNELS, gains))}; features stay in float32"
 
 
 def limit_of_hydra(tokens):
     """What memory and the loop alone would take of hydra-cosine's time. It reads k and v, then reads q and writes."""
-    def memory(names):
-        readings, triads = (found_rows(names, [HYDRA], [tokens], row) for row in (READING, TRIAD))
+    def memory(name):
+        readings, triads = (found_rows([name], [HYDRA], [tokens], row) for row in (READING, TRIAD))
         return [(reading["ratio"] + triad["ratio"]) / 2 for reading, triad in zip(readings, triads)]
 
-    def loop(names):
-        if processor(names[0]) == ZEN5:
+    def loop(name):
+        if processor(name) == ZEN5:
             return []
-        own, = found_rows(names, [HYDRA], [tokens], "hydra-cosine")
+        own, = found_rows([name], [HYDRA], [tokens], "hydra-cosine")
         moved = 4 * tokens * 768 * 4
-        return [moved / (2 * hydra_loop_rate(processor(names[0]))) / (1e-3 * statistics.median(own["ms"]))]
+        return [moved / (2 * hydra_loop_rate(processor(name))) / (1e-3 * statistics.median(own["ms"]))]
 
-    return (f"memory, estimated: half of its bytes read and half moved as by a triad take {percents(by_processor(KERNEL_RUNS, memory))} "
-            f"of the time; its loop, with all data in caches and on two threads, would take {percents(by_processor(KERNEL_RUNS, loop))}")
+    of_memory, of_loop = (percents(by_processor(ALL_KERNELS, rows)) for rows in (memory, loop))
+    return (f"memory, estimated: half of its bytes read and half moved as by a triad take {of_memory} of the time; its loop, with "
+            f"all data in caches and on two threads, would take {of_loop}")
 
 
 def limit_of_threads():
@@ -123,35 +124,36 @@ def limit_of_threads():
 def goals_of_kernels():
     for tokens in (4096, 32768):
         yield goal_row(f"`hedgehog`, {tokens:,} tokens: share of the float32 rate of matrix products", 0.75,
-                       by_processor(KERNEL_RUNS, lambda names: found_rows(
-                           names, [HEDGEHOG], [tokens], "bound: its products at the machine's float32 rate")),
+                       by_processor(ALL_KERNELS, lambda name: found_rows(
+                           [name], [HEDGEHOG], [tokens], "bound: its products at the machine's float32 rate")),
                        limit_of_loops("its loop", ["hedgehog"]), per_cent=True)
     lengths = (1024, 4096, 32768)
     yield goal_row("`hedgehog`, 1,024 to 32,768 tokens: bfloat16 beside float32", 1.8,
-                   by_processor(KERNEL_RUNS, lambda names: [
-                       inverse(row) for row in found_rows(names, [HEDGEHOG], lengths, "hedgehog, bfloat16")]),
+                   by_processor(ALL_KERNELS, lambda name: [
+                       inverse(row) for row in found_rows([name], [HEDGEHOG], lengths, "hedgehog, bfloat16")]),
                    gain_of_products(lengths))
 
     def own(which):
-        return by_processor([[f"{name}-1"] for name in FAMILY], lambda names: [
-            row for (kernel, _), row in family(names[0].removesuffix("-1"))[which].items() if kernel != "flash"])
+        return by_processor(FAMILY, lambda name: [row for (kernel, _), row in family(name)[which].items() if kernel != "flash"],
+                            lambda name: f"{name}-1")
 
     yield goal_row("nine kernels with features, 4,096 and 32,768 tokens: share of the float32 rate", 0.75, own(0),
                    limit_of_loops("each loop", []) + "; on Intel of six loops", per_cent=True)
     yield goal_row("… bfloat16 beside float32", 1.8, own(1), gain_of_loops())
     yield goal_row("four kernels, 197 to 1,024 tokens: two threads beside one", 1.6,
-                   by_processor([[f"{name}-1-1"] for name in FEW_TOKENS], lambda names: [
-                       gains_of_threads(*found) for found in few_tokens(names[0].removesuffix("-1-1")).values()]),
+                   by_processor(FEW_TOKENS, lambda name: [gains_of_threads(*found) for found in few_tokens(name).values()],
+                                lambda name: f"{name}-1-1"),
                    limit_of_threads())
     for tokens in (4096, 65536):
         yield goal_row(f"`hydra-cosine`, {tokens:,} tokens: a triad over as many bytes, share of the time", 0.85,
-                       by_processor(KERNEL_RUNS, lambda names: found_rows(
-                           names, [HYDRA], [tokens], TRIAD)),
+                       by_processor(ALL_KERNELS, lambda name: found_rows(
+                           [name], [HYDRA], [tokens], TRIAD)),
                        limit_of_hydra(tokens), per_cent=True)
 
 
 def goals_of_models():
-    shares = by_processor(MODELS, lambda names: found_rows(names, [DEIT], [197], PRODUCTS, [32]))
+    first = operator.itemgetter(0)
+    shares = by_processor(MODELS, lambda names: found_rows(names, [DEIT], [197], PRODUCTS, [32]), first)
     _, attention, rest = shares_of_time({title: row["ratio"] for (case, _, batch, title), row in rows_of(MODELS[-1]).items()
                                          if (case, batch) == (DEIT, 32)})
     yield goal_row("DeiT-B, batch of 32: share of the products' bound", 0.9, shares,
@@ -159,11 +161,11 @@ def goals_of_models():
                    per_cent=True)
     yield goal_row("DeiT-B and BERT-base: bfloat16 beside float32", 1.8,
                    by_processor(MODELS, lambda names: [
-                       inverse(row) for row in found_rows(names, [DEIT, BERT], [128, 197, 512], "flash, bfloat16", [1, 32])]))
+                       inverse(row) for row in found_rows(names, [DEIT, BERT], [128, 197, 512], "flash, bfloat16", [1, 32])], first))
 
 
 def goals_of_the_window():
-    runs = by_processor([[name] for name in (*WINDOW_RUNS, *STARTS)], lambda names: [raw(names[0])])
+    runs = by_processor((*WINDOW_RUNS, *STARTS), lambda name: [raw(name)])
 
     def zen4(key):
         return f"{range_over_runs(runs[ZEN4], key, 'median')} ms"

@@ -99,9 +99,10 @@ STARTS = tuple(f"start-{number}" for number in range(1, 6)) + tuple(f"start-zen4
 
 def of_starts(labels):
     """A row for each label: {key: label}; columns are processors. What older files do not have stays empty."""
-    runs = by_processor([[name] for name in STARTS], lambda names: [raw(names[0])])
+    runs = by_processor(STARTS, lambda name: [raw(name)])
     for key, label in labels.items():
-        yield [label, *(range_over_runs(found, key, "median") if all(key in run for run in found) else "" for found in runs.values())]
+        yield [label, *(range_over_runs(found, key, "median") if all(key in run for run in found) else ""
+                        for found in runs.values())]
 
 
 def start_columns(title):

@@ -9,6 +9,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <imgui.h>
@@ -156,15 +157,17 @@ void run_interact(const InteractOptions& options) {
                first_layers = layers_ms(run);
   session.until_settled();
   const ModelInfo& model = session.model("bench interact");
-  std::vector<double> first_layer, last_layer, last_layer_runs, last_layer_frames, last_layer_frames_cpu;
+  std::vector<Switch> first_layer, last_layer;
   for (int i = 0; i < options.repeats; ++i) {
-    const Switch last = switch_layer(session, model.layers - 1, i);
-    last_layer.push_back(last.taken);
-    last_layer_runs.push_back(last.run);
-    last_layer_frames.push_back(last.shown.total_ms);
-    last_layer_frames_cpu.push_back(last.shown.cpu_ms);
-    first_layer.push_back(switch_layer(session, 0, i).taken);
+    last_layer.push_back(switch_layer(session, model.layers - 1, i));
+    first_layer.push_back(switch_layer(session, 0, i));
   }
+  const auto summary_of = [](const std::vector<Switch>& switches, const auto& time) {
+    std::vector<double> times;
+    for (const Switch& one : switches) times.push_back(time(one));
+    return summary_json(std::move(times));
+  };
+  const auto whole = [](const Switch& one) { return one.taken; };
   const auto keys_in = [&](int layer) {
     std::vector<double> taken;
     open_map_editor(session, layer);
@@ -172,26 +175,28 @@ void run_interact(const InteractOptions& options) {
     return taken;
   };
   const std::vector<double> keys_last = keys_in(model.layers - 1), keys_first = keys_in(0);
-  const ordered_json result = {{"started_ms", summary_json({started})},
-                               {"opened_ms", summary_json({opened})},
-                               {"display_ms", summary_json({start.display_ms})},
-                               {"graphics_ms", summary_json({start.graphics_ms})},
-                               {"first_frame_ms", summary_json({first_frame})},
-                               {"first_frame_cpu_ms", summary_json({first_frame_time.cpu_ms})},
-                               {"first_frame_total_ms", summary_json({first_frame_time.total_ms})},
-                               {"first_result_ms", summary_json({first_result})},
-                               {"first_run_ms", summary_json({first_run})},
-                               {"first_run_preparing_ms", summary_json({first_preparing})},
-                               {"first_run_layers_ms", summary_json({first_layers})},
-                               {"switch_first_layer_ms", summary_json(first_layer)},
-                               {"switch_last_layer_ms", summary_json(last_layer)},
-                               {"switch_last_run_ms", summary_json(last_layer_runs)},
-                               {"switch_last_frame_ms", summary_json(last_layer_frames)},
-                               {"switch_last_frame_cpu_ms", summary_json(last_layer_frames_cpu)},
-                               {"key_first_layer_ms", summary_json(keys_first)},
-                               {"key_last_layer_ms", summary_json(keys_last)},
-                               {"frame_ms", summary_json(session.frames_ms())},
-                               {"frame_cpu_ms", summary_json(session.frames_cpu_ms())}};
+  const ordered_json result = {
+      {"started_ms", summary_json({started})},
+      {"opened_ms", summary_json({opened})},
+      {"display_ms", summary_json({start.display_ms})},
+      {"graphics_ms", summary_json({start.graphics_ms})},
+      {"first_frame_ms", summary_json({first_frame})},
+      {"first_frame_cpu_ms", summary_json({first_frame_time.cpu_ms})},
+      {"first_frame_total_ms", summary_json({first_frame_time.total_ms})},
+      {"first_result_ms", summary_json({first_result})},
+      {"first_run_ms", summary_json({first_run})},
+      {"first_run_preparing_ms", summary_json({first_preparing})},
+      {"first_run_layers_ms", summary_json({first_layers})},
+      {"switch_first_layer_ms", summary_of(first_layer, whole)},
+      {"switch_last_layer_ms", summary_of(last_layer, whole)},
+      {"switch_last_run_ms", summary_of(last_layer, [](const Switch& one) { return one.run; })},
+      {"switch_last_frame_ms", summary_of(last_layer, [](const Switch& one) { return one.shown.total_ms; })},
+      {"switch_last_frame_cpu_ms",
+       summary_of(last_layer, [](const Switch& one) { return one.shown.cpu_ms; })},
+      {"key_first_layer_ms", summary_json(keys_first)},
+      {"key_last_layer_ms", summary_json(keys_last)},
+      {"frame_ms", summary_json(session.frames_ms())},
+      {"frame_cpu_ms", summary_json(session.frames_cpu_ms())}};
   print_result(result, options.window.common.json);
 }
 
