@@ -4,6 +4,7 @@
 //   build/cpu_loops --benchmark_filter=hedgehog
 //
 // bytes/s: inputs read and output written once. FLOP/s: two for each multiply-accumulate of the products.
+// threads:2: two threads, each with half of the tokens.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -12,11 +13,19 @@
 #include <vector>
 
 #include <benchmark/benchmark.h>
+#include <jemalloc/jemalloc.h>
+#if defined __x86_64__
+  #include <immintrin.h>
+#endif
 
 #include "engine/attention/hydra/cpu/hydra.h"
 #include "engine/attention/linear/cpu/linear.h"
 #include "engine/attention/simd/cpu/product.h"
 #include "engine/attention/softmax/cpu/softmax.h"
+
+// Huge pages, as the program's own tensors have (engine/base/process_memory.cpp).
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+const char* malloc_conf = "thp:always";
 
 namespace hydrascope::cpu {
 namespace {
@@ -70,9 +79,10 @@ void tell(benchmark::State& state, const double bytes, const double multiply_acc
 }
 
 // Both passes of hydra-cosine.
-void hydra_cosine(benchmark::State& state, const Processor processor, const std::int64_t tokens,
+void hydra_cosine(benchmark::State& state, const Processor processor, const std::int64_t tokens_of_all,
                   const std::int64_t width) {
   const HydraLoops& loops = hydra_loops(processor);
+  const std::int64_t tokens = tokens_of_all / state.threads();
   Tensor q(tokens, width), k(tokens, width), v(tokens, width), out(tokens, width);
   const std::int64_t padded = padded_to_lanes(width);
   std::vector<float> buffers = buffer(3 * padded), sum = buffer(padded);
@@ -87,6 +97,44 @@ void hydra_cosine(benchmark::State& state, const Processor processor, const std:
   }
   tell(state, q.bytes() + k.bytes() + v.bytes() + out.bytes(), 0);
 }
+
+#if defined __x86_64__
+// What bounds hydra-cosine where rows come from memory: they are read and written as it does, and nothing is
+// computed.
+__attribute__((target("avx512f"))) void hydra_rows(benchmark::State& state, const std::int64_t tokens_of_all,
+                                                   const std::int64_t width) {
+  const std::int64_t tokens = tokens_of_all / state.threads(), count = tokens * width;
+  Tensor q(tokens, width), k(tokens, width), v(tokens, width), out(tokens, width);
+  const float *const queries = q.floats(), *const keys = k.floats(), *const values = v.floats();
+  for (auto _ : state) {
+    __m512 sum = _mm512_setzero_ps();
+    for (std::int64_t i = 0; i < count; i += most_lanes)
+      sum = _mm512_add_ps(sum, _mm512_add_ps(_mm512_load_ps(keys + i), _mm512_load_ps(values + i)));
+    benchmark::DoNotOptimize(sum);
+    for (std::int64_t i = 0; i < count; i += most_lanes)
+      _mm512_stream_ps(out.floats() + i, _mm512_load_ps(queries + i));
+    _mm_sfence();
+    benchmark::ClobberMemory();
+  }
+  tell(state, q.bytes() + k.bytes() + v.bytes() + out.bytes(), 0);
+}
+
+// a = b + s·c over as many bytes, past the caches.
+__attribute__((target("avx512f"))) void triad(benchmark::State& state, const std::int64_t tokens_of_all,
+                                              const std::int64_t width) {
+  const std::int64_t rows = 4 * tokens_of_all / (3 * state.threads()), count = rows * width;
+  Tensor a(rows, width), b(rows, width), c(rows, width);
+  const __m512 scale = _mm512_set1_ps(0.5F);
+  for (auto _ : state) {
+    for (std::int64_t i = 0; i < count; i += most_lanes)
+      _mm512_stream_ps(a.floats() + i, _mm512_fmadd_ps(_mm512_load_ps(c.floats() + i), scale,
+                                                       _mm512_load_ps(b.floats() + i)));
+    _mm_sfence();
+    benchmark::ClobberMemory();
+  }
+  tell(state, a.bytes() + b.bytes() + c.bytes(), 0);
+}
+#endif
 
 // A linear kernel of one head, d = 64.
 struct LinearCase {
@@ -226,7 +274,7 @@ void add_benchmarks() {
   };
   const auto add = [](const std::string& named, const auto&... rest) {
     // NOLINTNEXTLINE(readability-redundant-string-cstr): Google Benchmark takes strings from 1.8 on
-    benchmark::RegisterBenchmark(named.c_str(), rest...);
+    return benchmark::RegisterBenchmark(named.c_str(), rest...);
   };
   for (const std::int64_t tokens : {197, 4096, 65536})
     for (const Processor processor : processors()) {
@@ -239,6 +287,18 @@ void add_benchmarks() {
         add(name("causal-hedgehog", processor, tokens), causal_hedgehog, processor, tokens);
       add(name("flash", processor, tokens), softmax, processor, tokens);
     }
+#if defined __x86_64__
+  // hydra-cosine beside its bounds from memory, on two threads.
+  if (best_processor(false) >= Processor::avx512)
+    for (const std::int64_t tokens : {4096, 65536}) {
+      constexpr std::int64_t width = 768;
+      const auto on_two_threads = [](benchmark::internal::Benchmark* one) { one->Threads(2)->UseRealTime(); };
+      on_two_threads(add(name("hydra-cosine", Processor::avx512, tokens), hydra_cosine, Processor::avx512,
+                         tokens, width));
+      on_two_threads(add(name("hydra-rows", Processor::avx512, tokens), hydra_rows, tokens, width));
+      on_two_threads(add(name("triad", Processor::avx512, tokens), triad, tokens, width));
+    }
+#endif
   // Beside their bound, with all data in the second-level cache.
   constexpr std::int64_t cached_tokens = 256, cached_wide_tokens = 64;
   for (const Processor processor : processors()) {
