@@ -6,23 +6,31 @@
 namespace hydrascope::cpu::HYDRASCOPE_CPU {
 namespace {
 
+// ‖x‖₁, or ‖x‖₂². Four independent sums: a single one would wait for the result of each addition.
+template <bool squares>
+HYDRASCOPE_INLINE float sum_of_row(const float* x, const std::int64_t padded) {
+  constexpr std::int64_t sums_at_once = 4;
+  Lanes sums[sums_at_once] = {};
+  const auto add = [&](Lanes & sum, const std::int64_t f) __attribute__((always_inline)) {
+    const Lanes part = load(x + f);
+    sum += squares ? part * part : magnitude(part);
+  };
+  std::int64_t f = 0;
+  for (; f + sums_at_once * lane_count <= padded; f += sums_at_once * lane_count) {
+    HYDRASCOPE_UNROLL
+    for (std::int64_t i = 0; i < sums_at_once; ++i) add(sums[i], f + i * lane_count);
+  }
+  for (; f < padded; f += lane_count) add(sums[0], f);
+  return sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
 // The factor φ(x)/x, where φ(x) is a multiple of x.
 HYDRASCOPE_INLINE float factor_of(const RowMap map, const float* x, const std::int64_t padded,
                                   const float scale) {
   if (map != RowMap::unit_l1 && map != RowMap::unit_l2) return scale;
   constexpr float least = 1e-12F;
-  // Four independent sums: a single one would wait for the result of each addition.
-  Lanes sums[4] = {};
-  const auto add = [&](Lanes & sum, const std::int64_t f) __attribute__((always_inline)) {
-    const Lanes part = load(x + f);
-    sum += map == RowMap::unit_l2 ? part * part : magnitude(part);
-  };
-  std::int64_t f = 0;
-  for (; f + 4 * lane_count <= padded; f += 4 * lane_count)
-    for (std::int64_t i = 0; i < 4; ++i) add(sums[i], f + i * lane_count);
-  for (; f < padded; f += lane_count) add(sums[0], f);
-  const float sum = sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
-  const float norm = map == RowMap::unit_l2 ? __builtin_sqrtf(sum) : sum;
+  const float norm =
+      map == RowMap::unit_l2 ? __builtin_sqrtf(sum_of_row<true>(x, padded)) : sum_of_row<false>(x, padded);
   return 1 / (norm > least ? norm : least);
 }
 

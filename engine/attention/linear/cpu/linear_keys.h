@@ -100,8 +100,10 @@ HYDRASCOPE_INLINE void plain_keys(const LinearMap& whole, const std::int64_t cou
     Lanes total = load(totals + f), second_total = weighted ? load(totals + width + f) : Lanes{};
     for (std::int64_t row = 0; row < count; row += 2) {
       Lanes firsts[2] = {}, seconds[2] = {};
-      for (std::int64_t i = 0; i < 2 && row + i < count; ++i) {
+      HYDRASCOPE_UNROLL
+      for (std::int64_t i = 0; i < 2; ++i) {
         const std::int64_t at = row + i;
+        if (at == count) break;
         const Lanes feature = plain_feature<map>(load(space.y + at * width + f), space.of_row[at]);
         firsts[i] = kept(feature, f, whole.outputs, Lanes{});
         if constexpr (weighted) {
