@@ -1,5 +1,6 @@
-// Google Benchmark of the fused CPU loops alone, one thread, no LibTorch, each for every kind of processor
-// that this machine can be: what AVX2, AVX-512 and bfloat16 products gain, and what a change to a loop does.
+// Google Benchmark of the fused CPU loops alone, no LibTorch, one thread where no other number is named, each
+// for every kind of processor that this machine can be: what AVX2, AVX-512 and bfloat16 products gain, and
+// what a change to a loop does.
 //
 //   build/cpu_loops --benchmark_filter=hedgehog
 //
@@ -23,7 +24,7 @@
 #include "engine/attention/simd/cpu/product.h"
 #include "engine/attention/softmax/cpu/softmax.h"
 
-// Huge pages, as the program's own tensors have (engine/base/process_memory.cpp).
+// Huge pages, as the program's tensors have (engine/base/process_memory.cpp).
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 const char* malloc_conf = "thp:always";
 
@@ -99,20 +100,30 @@ void hydra_cosine(benchmark::State& state, const Processor processor, const std:
 }
 
 #if defined __x86_64__
-// What bounds hydra-cosine where rows come from memory: they are read and written as it does, and nothing is
-// computed.
+// The rows of hydra-cosine, read and written in its order, a row at a time: k and v, which are added up, then
+// q, which is copied past the caches. Memory allows hydra-cosine no more.
 __attribute__((target("avx512f"))) void hydra_rows(benchmark::State& state, const std::int64_t tokens_of_all,
                                                    const std::int64_t width) {
-  const std::int64_t tokens = tokens_of_all / state.threads(), count = tokens * width;
+  const std::int64_t tokens = tokens_of_all / state.threads();
   Tensor q(tokens, width), k(tokens, width), v(tokens, width), out(tokens, width);
   const float *const queries = q.floats(), *const keys = k.floats(), *const values = v.floats();
+  float* const outputs = out.floats();
   for (auto _ : state) {
-    __m512 sum = _mm512_setzero_ps();
-    for (std::int64_t i = 0; i < count; i += most_lanes)
-      sum = _mm512_add_ps(sum, _mm512_add_ps(_mm512_load_ps(keys + i), _mm512_load_ps(values + i)));
-    benchmark::DoNotOptimize(sum);
-    for (std::int64_t i = 0; i < count; i += most_lanes)
-      _mm512_stream_ps(out.floats() + i, _mm512_load_ps(queries + i));
+    __m512 even = _mm512_setzero_ps(), odd = even; // two sums: a single one would wait for each addition
+    const auto add_row = [&](const float* row) __attribute__((target("avx512f"))) {
+      for (std::int64_t f = 0; f < width; f += 2 * most_lanes) {
+        even = _mm512_add_ps(even, _mm512_load_ps(row + f));
+        odd = _mm512_add_ps(odd, _mm512_load_ps(row + f + most_lanes));
+      }
+    };
+    for (std::int64_t token = 0; token < tokens; ++token) {
+      add_row(keys + token * width);
+      add_row(values + token * width);
+    }
+    benchmark::DoNotOptimize(even);
+    benchmark::DoNotOptimize(odd);
+    for (std::int64_t i = 0; i < tokens * width; i += most_lanes)
+      _mm512_stream_ps(outputs + i, _mm512_load_ps(queries + i));
     _mm_sfence();
     benchmark::ClobberMemory();
   }
@@ -124,11 +135,13 @@ __attribute__((target("avx512f"))) void triad(benchmark::State& state, const std
                                               const std::int64_t width) {
   const std::int64_t rows = 4 * tokens_of_all / (3 * state.threads()), count = rows * width;
   Tensor a(rows, width), b(rows, width), c(rows, width);
+  float* const sums = a.floats();
+  const float *const first = b.floats(), *const second = c.floats();
   const __m512 scale = _mm512_set1_ps(0.5F);
   for (auto _ : state) {
     for (std::int64_t i = 0; i < count; i += most_lanes)
-      _mm512_stream_ps(a.floats() + i, _mm512_fmadd_ps(_mm512_load_ps(c.floats() + i), scale,
-                                                       _mm512_load_ps(b.floats() + i)));
+      _mm512_stream_ps(sums + i,
+                       _mm512_fmadd_ps(_mm512_load_ps(second + i), scale, _mm512_load_ps(first + i)));
     _mm_sfence();
     benchmark::ClobberMemory();
   }
@@ -292,7 +305,7 @@ void add_benchmarks() {
   if (best_processor(false) >= Processor::avx512)
     for (const std::int64_t tokens : {4096, 65536}) {
       constexpr std::int64_t width = 768;
-      const auto on_two_threads = [](benchmark::internal::Benchmark* one) { one->Threads(2)->UseRealTime(); };
+      const auto on_two_threads = [](auto* one) { one->Threads(2)->UseRealTime(); };
       on_two_threads(add(name("hydra-cosine", Processor::avx512, tokens), hydra_cosine, Processor::avx512,
                          tokens, width));
       on_two_threads(add(name("hydra-rows", Processor::avx512, tokens), hydra_rows, tokens, width));

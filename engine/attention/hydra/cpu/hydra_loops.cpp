@@ -34,23 +34,17 @@ HYDRASCOPE_INLINE float factor_of(const RowMap map, const float* x, const std::i
   return 1 / (norm > least ? norm : least);
 }
 
-constexpr auto no_request = [](std::int64_t) {};
-
-// Calls use(index, φ of the next features) with the map as a constant of the inner loop; before it, where
-// features take long to compute, request_next(index). Elsewhere the processor itself looks far enough ahead:
-// with hydra-cosine requests took a fifth of the loop's time on Zen 4 (and gained a twentieth on Intel).
-template <typename Request, typename Use>
+// Calls use(index, φ of the next features) with the map as a constant of the inner loop.
+template <typename Use>
 HYDRASCOPE_INLINE void map_row(const RowMap map, const float* x, const std::int64_t padded,
-                               const float factor, const Request& request_next, const Use& use) {
-  const auto each = [&](const auto& of) __attribute__((always_inline)) {
-    for (std::int64_t f = 0; f < padded; f += lane_count) {
-      request_next(f);
-      use(f, of(load(x + f)));
-    }
-  };
+                               const float factor, const Use& use) {
   switch (map) {
-    case RowMap::hyperbolic: return each(hyperbolic_tangent);
-    case RowMap::logistic: return each(logistic);
+    case RowMap::hyperbolic:
+      for (std::int64_t f = 0; f < padded; f += lane_count) use(f, hyperbolic_tangent(load(x + f)));
+      return;
+    case RowMap::logistic:
+      for (std::int64_t f = 0; f < padded; f += lane_count) use(f, logistic(load(x + f)));
+      return;
     default:
       for (std::int64_t f = 0; f < padded; f += lane_count) use(f, load(x + f) * factor);
   }
@@ -78,13 +72,12 @@ void sum_tokens(const Rows& k, const Rows& v, const unsigned char* mask, const T
     const float* const value = row_of(v, token, buffers + padded);
     const float* const next_key = next_row(k, key, buffers, token, range);
     const float* const next_value = next_row(v, value, buffers + padded, token, range);
-    const auto request_next = [&](const std::int64_t f) {
+    const float factor = factor_of(map, key, padded, scale);
+    map_row(map, key, padded, factor, [&](const std::int64_t f, const Lanes& x) {
       request(next_key, f);
       request(next_value, f);
-    };
-    map_row(
-        map, key, padded, factor_of(map, key, padded, scale), request_next,
-        [&](const std::int64_t f, const Lanes& x) { store(sum + f, load(sum + f) + x * load(value + f)); });
+      store(sum + f, load(sum + f) + x * load(value + f));
+    });
   }
 }
 
@@ -141,13 +134,16 @@ void gate_tokens(const Rows& q, const unsigned char* mask, const TokenRange rang
       const float* const query = row_of(q, token, buffers);
       const float* const next_query = next_row(q, query, buffers, token, range);
       const float factor = factor_of(map, query, padded, scale);
-      const auto request_next = [&](const std::int64_t f) { request(next_query, f); };
       if (past_caches && whole_lines(result, buffers + padded))
-        map_row(map, query, padded, factor, request_next,
-                [&](const std::int64_t f, const Lanes& x) { stream(result + f, x * load(sum + f)); });
+        map_row(map, query, padded, factor, [&](const std::int64_t f, const Lanes& x) {
+          request(next_query, f);
+          stream(result + f, x * load(sum + f));
+        });
       else
-        map_row(map, query, padded, factor, request_next,
-                [&](const std::int64_t f, const Lanes& x) { store(result + f, x * load(sum + f)); });
+        map_row(map, query, padded, factor, [&](const std::int64_t f, const Lanes& x) {
+          request(next_query, f);
+          store(result + f, x * load(sum + f));
+        });
     } else {
       std::memset(result, 0, static_cast<std::size_t>(padded) * sizeof(float));
     }
@@ -163,12 +159,12 @@ void causal_token(const Rows& q, const Rows& k, const Rows& v, const std::int64_
   const float* const key = row_of(k, token, buffers);
   const float* const value = row_of(v, token, buffers + padded);
   map_row(
-      key_map, key, padded, factor_of(key_map, key, padded, 1), no_request,
+      key_map, key, padded, factor_of(key_map, key, padded, 1),
       [&](const std::int64_t f, const Lanes& x) { store(part + f, load(part + f) + x * load(value + f)); });
   const float* const query = row_of(q, token, buffers + 2 * padded);
   float* const result = place_of(out, token, buffers + 3 * padded);
   map_row(
-      query_map, query, padded, factor_of(query_map, query, padded, scale), no_request,
+      query_map, query, padded, factor_of(query_map, query, padded, scale),
       [&](const std::int64_t f, const Lanes& x) { store(result + f, x * (load(sum + f) + load(part + f))); });
   put_row(out, token, result);
 }
@@ -190,7 +186,7 @@ void causal_softmax_token(const Rows& q, const Rows& k, const Rows& v, const std
   }
   const float* const query = row_of(q, token, buffers + 2 * padded);
   float* const result = place_of(out, token, buffers + 3 * padded);
-  map_row(query_map, query, padded, factor_of(query_map, query, padded, 1), no_request,
+  map_row(query_map, query, padded, factor_of(query_map, query, padded, 1),
           [&](const std::int64_t f, const Lanes& x) {
             store(result + f, x * load(weighted + f) / load(total + f));
           });
