@@ -6,7 +6,8 @@ from table_registry import percent, raw, smallest_to_largest, table
 # The same rows on several dates: of the processor that kernels are published of, of all, and of models.
 KERNELS = ("compare-kernels-intel", "compare-kernels-intel-again")
 KERNELS_ZEN4 = ("compare-kernels-amd-zen4", "compare-kernels-amd-zen4-again", "compare-kernels-amd-zen4-third")
-ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS, *KERNELS_ZEN4)
+PRESENT_HYDRA = "compare-hydra-amd-zen4"  # a run of Hydra's present loops alone
+ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS, *KERNELS_ZEN4, PRESENT_HYDRA)
 PUBLISHED_KERNELS = "compare-kernels-amd-zen4-again"
 MODELS = (("compare-models", "compare-bert"), ("compare-models-again", "compare-bert-again"))
 PUBLISHED_MODELS = MODELS[0]

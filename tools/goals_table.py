@@ -2,11 +2,11 @@
 import operator
 import statistics
 
-from compare_tables import (ALL_KERNELS, BERT, DEIT, HEDGEHOG, HYDRA, MODELS, PRODUCTS, READING, TRIAD, by_processor,
+from compare_tables import (ALL_KERNELS, BERT, DEIT, HEDGEHOG, HYDRA, MODELS, PRESENT_HYDRA, PRODUCTS, TRIAD, by_processor,
                             over_all, processor, ratio_text, rows_of, shares_of_time)
-from speed_tables import (FAMILY, FAMILY_LENGTHS, FEW_TOKENS, LINEAR_LOOPS, STARTS, WINDOW_GOALS, WINDOW_RUNS, family,
-                          few_tokens, gains_of_threads, hydra_loop_rate, kind_with_bfloat16, loops_beside_products,
-                          range_over_runs)
+from speed_tables import (FAMILY, FAMILY_LENGTHS, FEW_TOKENS, FEW_TOKENS_ALONE, LINEAR_LOOPS, STARTS, WINDOW_GOALS,
+                          WINDOW_RUNS, family, few_tokens, gains_of_threads, hydra_beside_memory, hydra_loop_rate,
+                          kind_with_bfloat16, loops_beside_products, range_over_runs)
 from table_registry import percent, raw, smallest_to_largest, table
 
 INTEL, ZEN5, ZEN4 = PROCESSORS = ("Intel Xeon", "AMD EPYC (Zen 5)", "AMD EPYC (Zen 4)")
@@ -95,30 +95,23 @@ def gain_of_products(tokens):
 
 
 def limit_of_hydra(tokens):
-    """What memory and the loop alone would take of hydra-cosine's time. It reads k and v, then reads q and writes."""
-    def memory(name):
-        readings, triads = (found_rows([name], [HYDRA], [tokens], row) for row in (READING, TRIAD))
-        return [(reading["ratio"] + triad["ratio"]) / 2 for reading, triad in zip(readings, triads)]
+    """What memory alone and the loop alone take: of the present loops, on Zen 4, in the fastest of several repetitions."""
+    own, rows, triad = map(max, hydra_beside_memory(tokens))
+    return (f"memory, and that computing overlaps with it only in part: in the fastest repetitions [reading and writing its rows "
+            f"alone](measurements/cpu.md#hydra-beside-memory) takes {percent(own / rows, 0)} of its time, at "
+            f"{percent(rows / triad, 0)} of a triad's rate; its loop, with all data in caches and on two threads, would take "
+            f"{percent(own / (2 * hydra_loop_rate()), 0)} (Zen 4)")
 
-    def loop(name):
-        if processor(name) == ZEN5:
-            return []
-        own, = found_rows([name], [HYDRA], [tokens], "hydra-cosine")
-        moved = 4 * tokens * 768 * 4
-        return [moved / (2 * hydra_loop_rate(processor(name))) / (1e-3 * statistics.median(own["ms"]))]
 
-    of_memory, of_loop = (percents(by_processor(ALL_KERNELS, rows)) for rows in (memory, loop))
-    return (f"memory, estimated: half of its bytes read and half moved as by a triad take {of_memory} of the time; its loop, with "
-            f"all data in caches and on two threads, would take {of_loop}")
+FEW_TOKENS_GOAL = 1.6
 
 
 def limit_of_threads():
-    """Of Zen 4, whose medians are below the goal."""
-    runs = [few_tokens(name) for name in FEW_TOKENS if "zen4" in name]
-    one, two = ([min(time for run in runs for time in run[case][threads]) for case in runs[0]] for threads in (0, 1))
-    gains = [first / second for first, second in zip(one, two, strict=True)]
-    return (f"not known: the fastest of six runs with two threads is {smallest_to_largest(gains, ratio_text)} times as fast as "
-            "the fastest of six with one (Zen 4)")
+    """What a run reaches beside which no program of ours ran."""
+    gains = [gains_of_threads(*found)["ratio"] for found in few_tokens(FEW_TOKENS_ALONE).values()]
+    assert all(round(gain, 2) >= FEW_TOKENS_GOAL for gain in gains)
+    return (f"probably other work on the machine: a later run on Zen 4, beside which no program of ours ran, reaches it in all "
+            f"{len(gains)} cases ({smallest_to_largest(gains, ratio_text)})")
 
 
 def goals_of_kernels():
@@ -140,14 +133,15 @@ def goals_of_kernels():
     yield goal_row("nine kernels with features, 4,096 and 32,768 tokens: share of the float32 rate", 0.75, own(0),
                    limit_of_loops("each loop", []) + "; on Intel of six loops", per_cent=True)
     yield goal_row("… bfloat16 beside float32", 1.8, own(1), gain_of_loops())
-    yield goal_row("four kernels, 197 to 1,024 tokens: two threads beside one", 1.6,
+    yield goal_row("four kernels, 197 to 1,024 tokens: two threads beside one", FEW_TOKENS_GOAL,
                    by_processor(FEW_TOKENS, lambda name: [gains_of_threads(*found) for found in few_tokens(name).values()],
                                 lambda name: f"{name}-1-1"),
                    limit_of_threads())
+    # On Zen 4 of the present loops alone.
+    hydra_runs = [name for name in ALL_KERNELS if processor(name) != ZEN4 or name == PRESENT_HYDRA]
     for tokens in (4096, 65536):
         yield goal_row(f"`hydra-cosine`, {tokens:,} tokens: a triad over as many bytes, share of the time", 0.85,
-                       by_processor(ALL_KERNELS, lambda name: found_rows(
-                           [name], [HYDRA], [tokens], TRIAD)),
+                       by_processor(hydra_runs, lambda name: found_rows([name], [HYDRA], [tokens], TRIAD)),
                        limit_of_hydra(tokens), per_cent=True)
 
 

@@ -11,7 +11,8 @@ def over_runs(values):
     return {"ratio": statistics.median(values), "least": min(values), "most": max(values)}
 
 
-FEW_TOKENS = ("few-tokens", "few-tokens-again", "few-tokens-zen4", "few-tokens-zen4-again")
+FEW_TOKENS_ALONE = "few-tokens-zen4-third"  # no other program of ours ran
+FEW_TOKENS = ("few-tokens", "few-tokens-again", "few-tokens-zen4", "few-tokens-zen4-again", FEW_TOKENS_ALONE)
 
 
 def few_tokens(name):
@@ -248,16 +249,29 @@ def loops_alone():
                    *(f"{1e-9 * found[name][unit]:,.0f}" if name in found else "" for name in names)]
 
 
-# The files with hydra-cosine's loop on one thread, all data in caches, and the loop's name in each.
-HYDRA_LOOPS = {"Intel Xeon": ("loops-amx", "hydra-cosine/avx512/197"),
-               "AMD EPYC (Zen 4)": ("loops-zen4", "hydra-cosine/avx512/64")}
+def hydra_beside_memory(tokens):
+    """Bytes per second, in each repetition, of hydra-cosine's loop, of its rows alone and of a triad, on two threads."""
+    rates = {}
+    for one in raw("loops-hydra-zen4")["benchmarks"]:
+        if one["run_type"] == "iteration":
+            rates.setdefault(one["run_name"], []).append(one["bytes_per_second"])
+    return [rates[f"{loop}/avx512/{tokens}/real_time/threads:2"] for loop in ("hydra-cosine", "hydra-rows", "triad")]
 
 
-def hydra_loop_rate(of_processor):
-    """Bytes per second."""
-    file, loop = HYDRA_LOOPS[of_processor]
-    return statistics.median(one["bytes_per_second"] for one in raw(file)["benchmarks"]
-                             if one["run_name"] == loop and one.get("aggregate_name", "median") == "median")
+def hydra_loop_rate():
+    """Bytes per second of hydra-cosine's loop on one thread of Zen 4, all data in a cache."""
+    return statistics.median(one["bytes_per_second"] for one in raw("loops-hydra-zen4")["benchmarks"]
+                             if one["run_name"] == "hydra-cosine/avx512/64" and one["run_type"] == "iteration")
+
+
+@table("loops-hydra")
+def hydra_loop_beside_memory():
+    lengths = (4096, 65536)
+    yield ["GB/s", *(f"{tokens:,} tokens:" for tokens in lengths)]
+    rows = zip(*(hydra_beside_memory(tokens) for tokens in lengths), strict=True)
+    for title, found in zip(("hydra-cosine", "its rows alone", "a triad over as many bytes"), rows, strict=True):
+        yield [title, *(f"{1e-9 * statistics.median(rates):.0f} ({1e-9 * min(rates):.0f}…{1e-9 * max(rates):.0f})"
+                        for rates in found)]
 
 
 LINEAR_LOOPS = ("loops-linear", "loops-linear-again", "loops-zen4")
