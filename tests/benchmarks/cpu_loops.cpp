@@ -101,7 +101,7 @@ void hydra_cosine(benchmark::State& state, const Processor processor, const std:
 
 #if defined __x86_64__
 // The rows of hydra-cosine, read and written in its order, a row at a time: k and v, which are added up, then
-// q, which is copied past the caches. Memory allows hydra-cosine no more.
+// q, which is copied past the caches: what memory alone takes.
 __attribute__((target("avx512f"))) void hydra_rows(benchmark::State& state, const std::int64_t tokens_of_all,
                                                    const std::int64_t width) {
   const std::int64_t tokens = tokens_of_all / state.threads();
