@@ -8,8 +8,8 @@
 #include <system_error>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "app/document/json_codec.h"
 #include "engine/base/error.h"
 #include "engine/base/json_limits.h"
 #include "engine/base/json_text.h"
@@ -21,7 +21,6 @@ namespace hydrascope::app {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr std::array<const char*, 3> theme_names = {"follow", "dark", "light"};
 

@@ -193,7 +193,8 @@ TemporaryFile::TemporaryFile(const fs::path& target) : target_(file_behind(targe
   const std::optional<Permissions> old = permissions_of(target_);
   // Writable, so that the next writing can take over what a killed process leaves of a read-only file.
   // Not for a group yet: the file is not of the old one's before fchown().
-  const mode_t mode = old ? (old->mode & ~S_IRWXG) | S_IWUSR : 0666U;
+  constexpr mode_t of_group = S_IRWXG;
+  const mode_t mode = old ? (old->mode & ~of_group) | S_IWUSR : 0666U;
   TemporaryName taken = take_temporary(target_, TemporaryKind::file, mode);
   name_ = std::move(taken.path);
   descriptor_ = taken.descriptor;
@@ -202,7 +203,7 @@ TemporaryFile::TemporaryFile(const fs::path& target) : target_(file_behind(targe
   if (old) {
     // Of a group that this user is not in it fails: the user's own then gets what all have.
     const bool kept = ::fchown(descriptor_, static_cast<uid_t>(-1), old->group) == 0;
-    const mode_t final_mode = kept ? old->mode : (old->mode & ~S_IRWXG) | ((old->mode & S_IRWXO) << 3U);
+    const mode_t final_mode = kept ? old->mode : (old->mode & ~of_group) | ((old->mode & S_IRWXO) << 3U);
     ::fchmod(descriptor_, final_mode | S_IWUSR);
     if ((final_mode & S_IWUSR) == 0) read_only_mode_ = final_mode;
   }
