@@ -258,12 +258,6 @@ def hydra_beside_memory(tokens):
     return [rates[f"{loop}/avx512/{tokens}/real_time/threads:2"] for loop in ("hydra-cosine", "hydra-rows", "triad")]
 
 
-def hydra_loop_rate():
-    """Bytes per second of hydra-cosine's loop on one thread of Zen 4, all data in a cache."""
-    return statistics.median(one["bytes_per_second"] for one in raw("loops-hydra-zen4")["benchmarks"]
-                             if one["run_name"] == "hydra-cosine/avx512/64" and one["run_type"] == "iteration")
-
-
 @table("loops-hydra")
 def hydra_loop_beside_memory():
     lengths = (4096, 65536)

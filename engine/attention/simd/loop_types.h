@@ -13,7 +13,7 @@ enum class Element { float32, bfloat16 };
 struct Rows {
   void* data = nullptr; // written by the loops only where the rows are their output
   Element element = Element::float32;
-  std::int64_t heads = 1, head_width = 1, token_stride = 0, head_stride = 0;
+  std::int64_t heads = 1, head_width = 0, token_stride = 0, head_stride = 0; // no features by default
 
   std::int64_t width() const { return heads * head_width; }
 };
