@@ -38,6 +38,31 @@ class Program:
         return self.find(printed[key])
 
 
+LOOPS = ROOT / "build/cpu_loops"
+
+
+class Loop:
+    """A benchmark of build/cpu_loops; turn() gives the milliseconds of moving `moved` bytes, the median of its repetitions."""
+
+    def __init__(self, name, moved):
+        self.command = [str(LOOPS), f"--benchmark_filter=^{name}$", "--benchmark_repetitions=5", "--benchmark_min_time=0.1",
+                        "--benchmark_format=json"]
+        self.moved = moved
+
+    def turn(self, _):
+        return statistics.median(1e3 * self.moved / one["bytes_per_second"]
+                                 for one in printed_json(self.command)["benchmarks"] if one["run_type"] == "iteration")
+
+
+def loops_on_two_threads(loops, tokens, moved):
+    """A row of each of {title: loop}; none where build/cpu_loops has not been built, or finds no AVX-512."""
+    if not LOOPS.exists():
+        return {}
+    known = subprocess.run([LOOPS, "--benchmark_list_tests"], capture_output=True, text=True).stdout.split()
+    names = {title: f"{loop}/avx512/{tokens}/real_time/threads:2" for title, loop in loops.items()}
+    return {title: Loop(name, moved) for title, name in names.items() if name in known}
+
+
 class PeerProcess:
     """tools/peers.py as it runs, until the block that it is made for ends."""
 

@@ -192,6 +192,13 @@ class CaseTest(unittest.TestCase):
                                  "bound: reading as many bytes": 4})
         self.assertEqual(len({tuple(rows[name].command) for name in found}), 1)
 
+    def test_a_loop_takes_the_median_of_its_repetitions(self):
+        printed = [{"run_type": "iteration", "bytes_per_second": rate} for rate in (100, 400, 200)]
+        printed.append({"run_type": "aggregate", "bytes_per_second": 1})
+        before, comparison.printed_json = comparison.printed_json, lambda _: {"benchmarks": printed}
+        self.addCleanup(setattr, comparison, "printed_json", before)
+        self.assertEqual(comparison.Loop("a loop", moved=50).turn({}), 250)
+
     def test_long_rows_are_measured_only_where_asked_for(self):
         def added(section, tokens):
             short, long = self.rows_of(section)[tokens], self.rows_of(section, long=True)[tokens]
