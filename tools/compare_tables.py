@@ -6,8 +6,8 @@ from table_registry import percent, raw, smallest_to_largest, table
 # The same rows on several dates: of the processor that kernels are published of, of all, and of models.
 KERNELS = ("compare-kernels-intel", "compare-kernels-intel-again")
 KERNELS_ZEN4 = ("compare-kernels-amd-zen4", "compare-kernels-amd-zen4-again", "compare-kernels-amd-zen4-third")
-PRESENT_HYDRA = "compare-hydra-amd-zen4"  # a run of Hydra's present loops alone
-ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS, *KERNELS_ZEN4, PRESENT_HYDRA)
+PRESENT_HYDRA = ("compare-hydra-amd-zen4", "compare-hydra-amd-zen4-again")  # runs of Hydra's present loops alone
+ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS, *KERNELS_ZEN4, *PRESENT_HYDRA)
 PUBLISHED_KERNELS = "compare-kernels-amd-zen4-again"
 MODELS = (("compare-models", "compare-bert"), ("compare-models-again", "compare-bert-again"))
 PUBLISHED_MODELS = MODELS[0]
@@ -15,6 +15,7 @@ GPU_KERNELS = ("compare-hydra-h200", "compare-hedgehog-h200")
 # Cases and rows.
 HYDRA, HEDGEHOG, DEIT, BERT = "hydra-cosine, D = 768", "hedgehog, 12 heads of 64", "DeiT-B", "BERT-base"
 TRIAD, READING = "bound: a triad over as many bytes", "bound: reading as many bytes"
+ROWS_ALONE, LOOP_ALONE = "bound: its rows alone", "its loop, without the program"
 PRODUCTS, PRODUCTS_BFLOAT16 = "bound: the matrix products of its blocks alone", "bound: the products in bfloat16"
 
 
@@ -58,6 +59,11 @@ def by_tokens(tokens, _):
 @table("compare-hydra", derived=lambda: inverse_ratios([PUBLISHED_KERNELS]))
 def hydra_beside_others():
     return compared([PUBLISHED_KERNELS], HYDRA, by_tokens)
+
+
+@table("compare-hydra-now", derived=lambda: inverse_ratios(PRESENT_HYDRA[-1:]))
+def changed_hydra_beside_others():
+    return compared(PRESENT_HYDRA[-1:], HYDRA, by_tokens)
 
 
 @table("compare-hedgehog", derived=lambda: inverse_ratios([PUBLISHED_KERNELS]))

@@ -249,25 +249,6 @@ def loops_alone():
                    *(f"{1e-9 * found[name][unit]:,.0f}" if name in found else "" for name in names)]
 
 
-def hydra_beside_memory(tokens):
-    """Bytes per second, in each repetition, of hydra-cosine's loop, of its rows alone and of a triad, on two threads."""
-    rates = {}
-    for one in raw("loops-hydra-zen4")["benchmarks"]:
-        if one["run_type"] == "iteration":
-            rates.setdefault(one["run_name"], []).append(one["bytes_per_second"])
-    return [rates[f"{loop}/avx512/{tokens}/real_time/threads:2"] for loop in ("hydra-cosine", "hydra-rows", "triad")]
-
-
-@table("loops-hydra")
-def hydra_loop_beside_memory():
-    lengths = (4096, 65536)
-    yield ["GB/s", *(f"{tokens:,} tokens:" for tokens in lengths)]
-    rows = zip(*(hydra_beside_memory(tokens) for tokens in lengths), strict=True)
-    for title, found in zip(("hydra-cosine", "its rows alone", "a triad over as many bytes"), rows, strict=True):
-        yield [title, *(f"{1e-9 * statistics.median(rates):.0f} ({1e-9 * min(rates):.0f}…{1e-9 * max(rates):.0f})"
-                        for rates in found)]
-
-
 LINEAR_LOOPS = ("loops-linear", "loops-linear-again", "loops-zen4")
 
 
