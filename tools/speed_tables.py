@@ -12,6 +12,7 @@ def over_runs(values):
 
 
 FEW_TOKENS_ALONE = "few-tokens-zen4-third"  # no other program of ours ran
+FEW_TOKENS_BESIDE = "few-tokens-zen4-beside"  # one kept a processor busy
 FEW_TOKENS = ("few-tokens", "few-tokens-again", "few-tokens-zen4", "few-tokens-zen4-again", FEW_TOKENS_ALONE)
 
 
