@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from experiment import PROGRAM, ROOT, printed_json
+from experiment import LOOPS, PROGRAM, ROOT, printed_by_loops, printed_json
 
 
 def median_ms(entries):
@@ -38,20 +38,16 @@ class Program:
         return self.find(printed[key])
 
 
-LOOPS = ROOT / "build/cpu_loops"
-
-
 class Loop:
     """A benchmark of build/cpu_loops; turn() gives the milliseconds of moving `moved` bytes, the median of its repetitions."""
 
     def __init__(self, name, moved):
-        self.command = [str(LOOPS), f"--benchmark_filter=^{name}$", "--benchmark_repetitions=5", "--benchmark_min_time=0.1",
-                        "--benchmark_format=json"]
+        self.options = [f"--benchmark_filter=^{name}$", "--benchmark_repetitions=5", "--benchmark_min_time=0.1"]
         self.moved = moved
 
     def turn(self, _):
         return statistics.median(1e3 * self.moved / one["bytes_per_second"]
-                                 for one in printed_json(self.command)["benchmarks"] if one["run_type"] == "iteration")
+                                 for one in printed_by_loops(self.options)["benchmarks"] if one["run_type"] == "iteration")
 
 
 def loops_on_two_threads(loops, tokens, moved):

@@ -24,6 +24,7 @@ from whole_file import whole_file
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAMED = os.environ.get("HYDRASCOPE_PROGRAM", str(ROOT / "build/hydrascope"))
 PROGRAM = os.path.abspath(NAMED) if "/" in NAMED else NAMED  # commands run in other folders
+LOOPS = ROOT / "build/cpu_loops"
 MEASURED_BY = ("program", "commit", "date", "cpu", "gpu")
 OTHER_OUT = "delete it, or name another OUT"
 
@@ -99,6 +100,11 @@ def printed_json(command, folder=None):
         return json.loads(ended.stdout)
     except json.JSONDecodeError as error:
         raise SystemExit(f"error: {shlex.join(command)}: printed no JSON ({error}): {ended.stdout[:200]}") from None
+
+
+def printed_by_loops(options):
+    """The JSON of build/cpu_loops, as Google Benchmark prints it."""
+    return printed_json([str(LOOPS), *options, "--benchmark_format=json"])
 
 
 def command_text(words):

@@ -93,7 +93,7 @@ class CaseTest(unittest.TestCase):
         entries = [{"median_ms": 8, "share_of_flops": 0.25}]
         printed = []
         comparison.printed_json, before = lambda command: printed.append(command) or entries, comparison.printed_json
-        self.addCleanup(setattr, comparison, "printed_json", before)
+        self.addCleanup(setattr, comparison, "printed_by_loops", before)
         rows = [compare.Program(arguments, "kernels"), compare.Program(arguments, "kernels", find=compare.products)]
         turn = {}
         self.assertEqual([row.turn(turn) for row in rows], [8, 2])
@@ -195,8 +195,8 @@ class CaseTest(unittest.TestCase):
     def test_a_loop_takes_the_median_of_its_repetitions(self):
         printed = [{"run_type": "iteration", "bytes_per_second": rate} for rate in (100, 400, 200)]
         printed.append({"run_type": "aggregate", "bytes_per_second": 1})
-        before, comparison.printed_json = comparison.printed_json, lambda _: {"benchmarks": printed}
-        self.addCleanup(setattr, comparison, "printed_json", before)
+        before, comparison.printed_by_loops = comparison.printed_by_loops, lambda _: {"benchmarks": printed}
+        self.addCleanup(setattr, comparison, "printed_by_loops", before)
         self.assertEqual(comparison.Loop("a loop", moved=50).turn({}), 250)
 
     def test_long_rows_are_measured_only_where_asked_for(self):
