@@ -176,9 +176,18 @@ AttentionOutput linear_on_cpu(const AttentionInput& input, const at::Tensor& mas
 
 namespace {
 
-// Into `out` (B,H,N,d); of_tokens (B,H,N,2) float32 as LinearMap::sums, or undefined. Returns the number of
-// denominators that are 0.
-std::int64_t run_causally(const AttentionInput& input, const at::Tensor& mask, const HeadMaps& query_maps,
+// The tokens of a range before `end`, and those from there on.
+cpu::TokenRange part_before(const std::int64_t end, const cpu::TokenRange& range) {
+  return {range.first, std::clamp(end, range.first, range.last)};
+}
+cpu::TokenRange part_from(const std::int64_t end, const cpu::TokenRange& range) {
+  return {std::clamp(end, range.first, range.last), range.last};
+}
+
+// Into `out` (B,H,N,d); of_tokens (B,H,N,2) float32 as LinearMap::sums, or undefined; key_ends as below.
+// Returns the number of denominators that are 0.
+std::int64_t run_causally(const AttentionInput& input, const at::Tensor& mask,
+                          const std::span<const std::int64_t> key_ends, const HeadMaps& query_maps,
                           const HeadMaps& key_maps, std::vector<cpu::KeySums>& sums, const at::Tensor& out,
                           const at::Tensor& of_tokens) {
   const std::int64_t batch = input.q.size(0), heads = input.q.size(1), tokens = input.q.size(2),
@@ -186,6 +195,9 @@ std::int64_t run_causally(const AttentionInput& input, const at::Tensor& mask, c
   const at::Tensor query = dense_features(input.q), key = dense_features(input.k),
                    value = dense_features(input.v);
   const LoopMask masks(mask);
+  const auto key_end = [&](const std::int64_t sequence) {
+    return key_ends[key_ends.size() > 1 ? static_cast<std::size_t>(sequence) : 0];
+  };
   const cpu::LinearMap any = key_maps.of(0, 0);
   const auto all_heads = static_cast<std::size_t>(batch * key_heads);
   if (sums.empty()) sums.assign(all_heads, cpu::KeySums(any, width));
@@ -198,49 +210,61 @@ std::int64_t run_causally(const AttentionInput& input, const at::Tensor& mask, c
   const Parts cut{.heads = key_heads, .tokens = tokens, .count = parts};
   const std::int64_t part_tokens = cut.tokens_of_part();
   const std::int64_t products = std::min(tokens, part_tokens) * any.features() * width;
-  std::vector<cpu::KeySums> before(all_heads * static_cast<std::size_t>(parts - 1), cpu::KeySums(any, width));
+  std::vector<cpu::KeySums> of_parts(all_heads * static_cast<std::size_t>(parts - 1),
+                                     cpu::KeySums(any, width));
   // All but the last.
   const Parts earlier{.heads = key_heads,
                       .tokens = std::min(tokens, (parts - 1) * part_tokens),
                       .count = std::max<std::int64_t>(1, parts - 1)};
-  at::parallel_for(0, static_cast<std::int64_t>(before.size()), units_of_thread(products),
+  at::parallel_for(0, static_cast<std::int64_t>(of_parts.size()), units_of_thread(products),
                    [&](const std::int64_t begin, const std::int64_t end) {
                      for (std::int64_t i = begin; i < end; ++i) {
                        const auto [sequence, head, part, range] = earlier.unit(i);
                        const cpu::KeyHead one{rows_of(key, sequence, head), rows_of(value, sequence, head),
                                               key_maps.of(sequence, head),
-                                              &before[static_cast<std::size_t>(i)]};
-                       cpu::add_keys({&one, 1}, masks.of(sequence), range, cpu::best_processor(false));
+                                              &of_parts[static_cast<std::size_t>(i)]};
+                       cpu::add_keys({&one, 1}, masks.of(sequence), part_before(key_end(sequence), range),
+                                     cpu::best_processor(false));
                      }
                    });
 
   std::vector<cpu::KeySums> after; // of the last parts
   if (parts > 1) after.assign(all_heads, cpu::KeySums(any, width));
   std::vector<std::int64_t> zeros(all_heads * static_cast<std::size_t>(parts));
-  at::parallel_for(0, batch * key_heads * parts, units_of_thread(products * (group + 1)),
-                   [&](const std::int64_t begin, const std::int64_t end) {
-                     for (std::int64_t i = begin; i < end; ++i) {
-                       const auto [sequence, head, part, range] = cut.unit(i);
-                       const std::int64_t at = sequence * key_heads + head;
-                       std::optional<cpu::KeySums> copy;
-                       if (parts > 1) copy = sums[static_cast<std::size_t>(at)];
-                       cpu::KeySums& own = copy ? *copy : sums[static_cast<std::size_t>(at)];
-                       for (std::int64_t other = 0; other < part; ++other)
-                         cpu::add_sums(own, before[static_cast<std::size_t>(at * (parts - 1) + other)]);
-                       std::vector<cpu::CausalQueries> queries;
-                       for (std::int64_t one = head * group; one < (head + 1) * group; ++one) {
-                         queries.push_back({rows_of(query, sequence, one), query_maps.of(sequence, one),
-                                            rows_of(out, sequence, one)});
-                         if (of_tokens.defined())
-                           queries.back().map.sums =
-                               of_tokens.data_ptr<float>() + (sequence * heads + one) * of_tokens.stride(1);
-                       }
-                       zeros[static_cast<std::size_t>(i)] = cpu::causal_outputs(
-                           rows_of(key, sequence, head), rows_of(value, sequence, head), queries,
-                           masks.of(sequence), range, key_maps.of(sequence, head), own);
-                       if (copy && part == parts - 1) after[static_cast<std::size_t>(at)] = std::move(*copy);
-                     }
-                   });
+  at::parallel_for(
+      0, batch * key_heads * parts, units_of_thread(products * (group + 1)),
+      [&](const std::int64_t begin, const std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const auto [sequence, head, part, range] = cut.unit(i);
+          const std::int64_t at = sequence * key_heads + head;
+          std::optional<cpu::KeySums> copy;
+          if (parts > 1) copy = sums[static_cast<std::size_t>(at)];
+          cpu::KeySums& own = copy ? *copy : sums[static_cast<std::size_t>(at)];
+          for (std::int64_t other = 0; other < part; ++other)
+            cpu::add_sums(own, of_parts[static_cast<std::size_t>(at * (parts - 1) + other)]);
+          std::vector<cpu::CausalQueries> queries;
+          for (std::int64_t one = head * group; one < (head + 1) * group; ++one) {
+            queries.push_back(
+                {rows_of(query, sequence, one), query_maps.of(sequence, one), rows_of(out, sequence, one)});
+            if (of_tokens.defined())
+              queries.back().map.sums =
+                  of_tokens.data_ptr<float>() + (sequence * heads + one) * of_tokens.stride(1);
+          }
+          const cpu::TokenRange both = part_before(key_end(sequence), range),
+                                queries_alone = part_from(key_end(sequence), range);
+          std::int64_t& zero = zeros[static_cast<std::size_t>(i)];
+          if (both.first < both.last)
+            zero = cpu::causal_outputs(rows_of(key, sequence, head), rows_of(value, sequence, head), queries,
+                                       masks.of(sequence), both, key_maps.of(sequence, head), own);
+          if (queries_alone.first < queries_alone.last) {
+            std::vector<cpu::QueryHead> readers;
+            for (const auto& [q, map, to] : queries) readers.push_back({q, map, &own, to});
+            zero +=
+                cpu::linear_outputs(readers, masks.of(sequence), queries_alone, cpu::best_processor(false));
+          }
+          if (copy && part == parts - 1) after[static_cast<std::size_t>(at)] = std::move(*copy);
+        }
+      });
   if (parts > 1) sums = std::move(after);
   return std::reduce(zeros.begin(), zeros.end());
 }
@@ -258,17 +282,18 @@ AttentionOutput causal_linear_on_cpu(const AttentionInput& input, const at::Tens
   const std::int64_t heads = input.q.size(1), width = heads * input.q.size(3);
   AttentionOutput output{
       .out = to_heads(at::empty({input.q.size(0), input.q.size(2), width}, input.q.options()), heads)};
-  output.zero_denominators = run_causally(input, mask, query, key, sums, output.out, {});
+  const std::int64_t tokens = input.q.size(2);
+  output.zero_denominators = run_causally(input, mask, {&tokens, 1}, query, key, sums, output.out, {});
   return output;
 }
 
 LinearSums causal_linear_sums_on_cpu(const AttentionInput& input, const at::Tensor& mask,
-                                     const HeadMaps& query, const HeadMaps& key,
-                                     std::vector<cpu::KeySums>& sums) {
+                                     const std::span<const std::int64_t> key_ends, const HeadMaps& query,
+                                     const HeadMaps& key, std::vector<cpu::KeySums>& sums) {
   const auto options = input.q.options().dtype(at::kFloat);
   const at::Tensor numerator = at::empty(input.q.sizes(), options);
   const at::Tensor of_tokens = at::empty({input.q.size(0), input.q.size(1), input.q.size(2), 2}, options);
-  run_causally(input, mask, query, key, sums, numerator, of_tokens);
+  run_causally(input, mask, key_ends, query, key, sums, numerator, of_tokens);
   return {numerator, of_tokens.slice(3, 0, 1), of_tokens.slice(3, 1)};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/attention/interface/decoding.h"
@@ -40,15 +41,16 @@ AttentionOutput causal_linear_on_cpu(const AttentionInput& input, const at::Tens
                                      const HeadMaps& query, const HeadMaps& key,
                                      std::vector<cpu::KeySums>& sums);
 
-// Its numerators and denominators, relative to e^reference; −∞ where masked. φ must be what the loops
+// Its numerators and denominators, relative to e^reference; −∞ where masked. key_ends: the token of each
+// sequence, in one entry that of all, from which on there are queries but no keys. φ must be what the loops
 // compute, not a multiple of it as Performer's.
 struct LinearSums {
   at::Tensor numerator;              // (B,H,N,d) float32
   at::Tensor denominator, reference; // (B,H,N,1)
 };
 LinearSums causal_linear_sums_on_cpu(const AttentionInput& input, const at::Tensor& mask,
-                                     const HeadMaps& query, const HeadMaps& key,
-                                     std::vector<cpu::KeySums>& sums);
+                                     std::span<const std::int64_t> key_ends, const HeadMaps& query,
+                                     const HeadMaps& key, std::vector<cpu::KeySums>& sums);
 
 // The sums as tensors, to continue from, and back into `sums`, which have the right lengths. Throws
 // UsageError.

@@ -1,5 +1,6 @@
 #include "engine/attention/linear/hybrid/far_sums.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/logical_and.h>
+#include <ATen/ops/stack.h>
 
 #include "engine/attention/interface/loop_input.h"
 #include "engine/attention/interface/tokens.h"
@@ -31,15 +33,13 @@ public:
       : map_(map), shape_(shape), parameters_(std::move(parameters)) {}
 
   WindowSums extend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                    const std::int64_t without, const at::Tensor& mask) override {
+                    const at::Tensor& keys) override {
     const FeatureContext where = far_context(shape_, parameters_);
     const at::Tensor of_queries = map_.features(query, Side::query, where),
                      of_keys = map_.features(key, Side::key, where);
-    at::Tensor present = mask;
-    if (without > 0) {
-      present = (at::arange(query.size(2), query.options().dtype(at::kLong)) >= without).unsqueeze(0);
-      if (mask.defined()) present = present.logical_and(mask);
-    }
+    const at::Tensor place = at::arange(key.size(2), keys.options());
+    const at::Tensor present =
+        (place >= keys.slice(1, 0, 1)).logical_and(place < keys.slice(1, 1)); // (B or 1,R)
     return window_sums(map_.logarithmic()
                            ? causal_sums_of_logarithms(of_queries, of_keys, value, present, &state_)
                            : causal_sums(of_queries, select_tokens(of_keys, present), value, &state_));
@@ -92,17 +92,31 @@ public:
   }
 
   WindowSums extend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                    const std::int64_t without, const at::Tensor& mask) override {
+                    const at::Tensor& keys) override {
+    const std::int64_t rows = query.size(2), sequences = keys.size(0);
+    // Queries before the first key of their sequence are masked, of all sequences left out.
+    const auto places = keys.accessor<std::int64_t, 2>();
+    const auto first = [&](const std::int64_t i) {
+      return places[i][0] < places[i][1] ? places[i][0] : rows;
+    };
+    std::int64_t without = rows;
+    for (std::int64_t i = 0; i < sequences; ++i) without = std::min(without, first(i));
+    std::vector<std::int64_t> ends;
+    std::vector<at::Tensor> masks;
+    for (std::int64_t i = 0; i < sequences; ++i) {
+      ends.push_back(std::max<std::int64_t>(0, places[i][1] - without));
+      if (sequences > 1) masks.push_back(at::arange(without, rows, keys.options()) >= first(i));
+    }
+    const at::Tensor mask = masks.empty() ? at::Tensor() : at::stack(masks);
     AttentionInput own;
     own.causal = true;
     own.q = query.slice(2, without);
     own.k = key.slice(2, without);
     own.v = value.slice(2, without);
-    const at::Tensor present = mask.defined() ? mask.slice(1, without) : mask;
-    const LinearSums sums = causal_linear_sums_on_cpu(own, present, maps_->first, maps_->second, sums_);
+    const LinearSums sums = causal_linear_sums_on_cpu(own, mask, ends, maps_->first, maps_->second, sums_);
     if (without == 0) return {sums.numerator, sums.denominator, sums.reference};
-    const auto later = [&](const at::Tensor& x, const double first) {
-      return at::constant_pad_nd(x, {0, 0, without, 0}, first);
+    const auto later = [&](const at::Tensor& x, const double absent) {
+      return at::constant_pad_nd(x, {0, 0, without, 0}, absent);
     };
     return {later(sums.numerator, 0), later(sums.denominator, 0), later(sums.reference, -INFINITY)};
   }

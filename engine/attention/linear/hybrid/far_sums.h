@@ -1,5 +1,5 @@
-// The linear part of hybrid attention, over the keys that have left the window of a causal query: fused on
-// the CPU, or composed.
+// The linear part of hybrid attention, over the keys outside of a query's window: fused on the CPU, or
+// composed.
 #pragma once
 
 #include <memory>
@@ -10,17 +10,17 @@
 
 namespace hydrascope {
 
-// The sums over the keys of the tokens so far that have left the window.
+// The sums over the keys so far that are outside of the window.
 class FarSums {
 public:
   virtual ~FarSums() = default;
   FarSums& operator=(const FarSums&) = delete;
 
-  // Adds R keys and values (B,H_k,R,d), of which the first `without` do not exist (0 ≤ without < R), and
-  // returns the sums of the queries (B,H,R,d) over those up to their own. mask (B,R): the real ones;
-  // undefined: all. Differentiable where composed.
+  // Adds R keys and values (B,H_k,R,d) and returns the sums of the queries (B,H,R,d) over the keys up to
+  // their own place. keys (B or 1,2) int64: the places of a sequence from the first to before the second hold
+  // a key; the first is 0 where there are earlier keys. Differentiable where composed.
   virtual WindowSums extend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                            std::int64_t without, const at::Tensor& mask) = 0;
+                            const at::Tensor& keys) = 0;
 
   virtual std::int64_t bytes() const = 0;
   virtual std::unique_ptr<FarSums> clone() const = 0;

@@ -9,6 +9,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/argsort.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/gather.h>
@@ -122,32 +123,26 @@ protected:
     const OrderedTokens tokens = ordered(input, key_heads_of(input, *map_, input.q.size(1)));
     const Windows windows = windows_of(input.q.size(2), window_, input.causal, tokens.lengths);
     WindowSums sums = softmax_sums(tokens.q, tokens.k, tokens.v, windows, window_, input.causal);
-    if (input.causal) {
-      const std::int64_t count = input.q.size(2);
-      if (count > window_) { // query i meets the keys up to i − w
-        const auto leaving = [&](const at::Tensor& x) {
-          return at::constant_pad_nd(x.slice(2, 0, count - window_), {0, 0, window_, 0});
-        };
-        const at::Tensor present =
-            tokens.mask.defined()
-                ? at::constant_pad_nd(tokens.mask.slice(1, 0, count - window_), {window_, 0})
-                : tokens.mask;
-        AttentionShape shape = shape_of(input, parameters);
-        shape.dtype = tokens.q.scalar_type();
-        sums = added(sums, make_far_sums(*map_, shape, parameters)
-                               ->extend(tokens.q, leaving(tokens.k), leaving(tokens.v), window_, present));
+    const std::int64_t count = input.q.size(2);
+    if (count > window_) {
+      AttentionShape shape = shape_of(input, parameters);
+      shape.dtype = tokens.q.scalar_type();
+      const auto far = [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                           const at::Tensor& first, const std::int64_t delay) {
+        const at::Tensor keys = at::cat({first, first + tokens.lengths - window_}, 1) + delay;
+        return make_far_sums(*map_, shape, parameters)->extend(q, delayed(k, delay), delayed(v, delay), keys);
+      };
+      // Query i meets keys up to i − w or, of encoders, up to i − ⌊w/2⌋ − 1 and, counted from the end, from
+      // i + w − ⌊w/2⌋ on.
+      sums = added(sums, far(tokens.q, tokens.k, tokens.v, at::zeros_like(tokens.lengths),
+                             input.causal ? window_ : window_ / 2 + 1));
+      if (!input.causal) {
+        const auto turned = [](const at::Tensor& x) { return x.flip(2); };
+        const WindowSums behind = far(turned(tokens.q), turned(tokens.k), turned(tokens.v),
+                                      count - tokens.lengths, window_ - window_ / 2);
+        sums = added(sums, {turned(behind.numerator), turned(behind.denominator), turned(behind.reference)});
       }
-      return {.out = tokens.restored(quotient_of(sums)).to(input.q.scalar_type())};
     }
-    const FeatureContext where = context(input, parameters);
-    const at::Tensor query = map_->features(tokens.q, Side::query, where),
-                     key = map_->features(tokens.k, Side::key, where);
-    const Outside one = before(tokens), other = after(tokens);
-    sums = added(sums, delayed_sums(query, key, tokens.v, one.keys, one.delay, map_->logarithmic()));
-    const auto turned = [](const at::Tensor& x) { return x.flip(2); };
-    const WindowSums behind = delayed_sums(turned(query), turned(key), turned(tokens.v), other.keys.flip(1),
-                                           other.delay, map_->logarithmic());
-    sums = added(sums, {turned(behind.numerator), turned(behind.denominator), turned(behind.reference)});
     return {.out = tokens.restored(quotient_of(sums)).to(input.q.scalar_type())};
   }
 
@@ -158,19 +153,9 @@ protected:
   }
 
 private:
-  // Keys on one side of the windows: those that are in `keys` (B or 1,N) and at least `delay` tokens away.
-  struct Outside {
-    at::Tensor keys;
-    std::int64_t delay = 0;
-  };
-  // Encoders: the windows of the last tokens begin at T − w, and those of the first end at w.
-  Outside before(const OrderedTokens& tokens) const {
-    const at::Tensor place = at::arange(tokens.q.size(2), tokens.lengths.options()).unsqueeze(0);
-    return {place < tokens.lengths - window_, window_ / 2 + 1};
-  }
-  Outside after(const OrderedTokens& tokens) const {
-    const at::Tensor place = at::arange(tokens.q.size(2), tokens.lengths.options()).unsqueeze(0);
-    return {(place >= window_).logical_and(place < tokens.lengths), window_ - window_ / 2};
+  // Each token in the place of the one `delay` tokens later.
+  static at::Tensor delayed(const at::Tensor& x, const std::int64_t delay) {
+    return at::constant_pad_nd(x.slice(2, 0, x.size(2) - delay), {0, 0, delay, 0});
   }
 
   static FeatureContext context(const AttentionInput& input, const KernelParameters& parameters) {

@@ -8,6 +8,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 
 #include "engine/attention/interface/tokens.h"
 #include "engine/attention/linear/hybrid/far_sums.h"
@@ -96,7 +97,8 @@ private:
       const auto leaving = [&](const at::Tensor& x) {
         return at::constant_pad_nd(x.slice(2, 0, rows - without), {0, 0, without, 0});
       };
-      sums = added(sums, far_->extend(query, leaving(keys), leaving(values), without, {}));
+      const at::Tensor present = at::tensor({without, rows}, query.options().dtype(at::kLong)).unsqueeze(0);
+      sums = added(sums, far_->extend(query, leaving(keys), leaving(values), present));
     }
     return quotient_of(sums).to(q.scalar_type());
   }

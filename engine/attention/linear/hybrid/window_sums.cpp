@@ -129,22 +129,6 @@ WindowSums window_sums(const CausalSums& sums) {
   return {sums.numerator, sums.denominator, at::zeros_like(sums.denominator).masked_fill(none, -INFINITY)};
 }
 
-WindowSums delayed_sums(const at::Tensor& query, const at::Tensor& key, const at::Tensor& v,
-                        const at::Tensor& mask, const std::int64_t delay, const bool logarithmic) {
-  const std::int64_t tokens = key.size(2), kept = std::max<std::int64_t>(0, tokens - delay);
-  // Query i meets the key i − delay where causal attention has the key i.
-  const auto later = [&](const at::Tensor& x) {
-    return at::constant_pad_nd(x.slice(2, 0, kept), {0, 0, tokens - kept, 0});
-  };
-  at::Tensor present = at::arange(tokens, at::TensorOptions(at::kLong).device(key.device())) >= tokens - kept;
-  present = present.unsqueeze(0);
-  if (mask.defined())
-    present = present.logical_and(at::constant_pad_nd(mask.slice(1, 0, kept), {tokens - kept, 0}));
-  const at::Tensor keys = later(key), values = select_tokens(later(v), present);
-  if (logarithmic) return window_sums(causal_sums_of_logarithms(query, keys, values, present));
-  return window_sums(causal_sums(query, select_tokens(keys, present), values));
-}
-
 CausalProducts products_outside(const at::Tensor& log_query, const at::Tensor& log_key, const Windows& rows,
                                 const at::Tensor& mask, const bool causal) {
   constexpr double safe_exponent = 40; // as of feature_sums.cpp

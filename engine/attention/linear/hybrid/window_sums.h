@@ -33,10 +33,6 @@ WindowSums softmax_sums(const at::Tensor& q, const at::Tensor& k, const at::Tens
 WindowSums added(const WindowSums& one, const WindowSums& other);
 at::Tensor quotient_of(const WindowSums& sums);
 
-// Σ φ(q_i)·φ(k_j) [v_j, 1] over j ≤ i − delay: log-features (`logarithmic`) or features (B,H,N,f) of queries
-// and (B,H_k,N,f) of keys, v (B,H_k,N,d), mask (B,N) or undefined. delay ≥ 0.
-WindowSums delayed_sums(const at::Tensor& query, const at::Tensor& key, const at::Tensor& v,
-                        const at::Tensor& mask, std::int64_t delay, bool logarithmic);
 // Σ_f exp(ℓ_f(q_i) + ℓ_f(k_j) − r_i) over the keys outside of query i's window: before first_i and, unless
 // `causal`, from last_i on; (B,H,R,N), 0 elsewhere. r_i is the largest exponent. log_query (B,H,R,f), log_key
 // (B,H,N,f), first and last (B,R) int64, mask (B,N) or undefined. Exact as causal_products_of_logarithms().
