@@ -184,8 +184,8 @@ cpu::TokenRange part_from(const std::int64_t end, const cpu::TokenRange& range) 
   return {std::clamp(end, range.first, range.last), range.last};
 }
 
-// Into `out` (B,H,N,d); of_tokens (B,H,N,2) float32 as LinearMap::sums, or undefined; key_ends as below.
-// Returns the number of denominators that are 0.
+// Into `out` (B,H,N,d); of_tokens (B,H,N,2) float32 as LinearMap::sums, or undefined; key_ends
+// as of causal_linear_sums_on_cpu(). Returns the number of denominators that are 0.
 std::int64_t run_causally(const AttentionInput& input, const at::Tensor& mask,
                           const std::span<const std::int64_t> key_ends, const HeadMaps& query_maps,
                           const HeadMaps& key_maps, std::vector<cpu::KeySums>& sums, const at::Tensor& out,

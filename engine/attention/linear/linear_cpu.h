@@ -41,13 +41,14 @@ AttentionOutput causal_linear_on_cpu(const AttentionInput& input, const at::Tens
                                      const HeadMaps& query, const HeadMaps& key,
                                      std::vector<cpu::KeySums>& sums);
 
-// Its numerators and denominators, relative to e^reference; −∞ where masked. key_ends: the token of each
-// sequence, in one entry that of all, from which on there are queries but no keys. φ must be what the loops
-// compute, not a multiple of it as Performer's.
+// Numerators and denominators relative to e^reference, which is −∞ where a query is masked.
 struct LinearSums {
   at::Tensor numerator;              // (B,H,N,d) float32
   at::Tensor denominator, reference; // (B,H,N,1)
 };
+// Those of the causal form. key_ends: tokens from there on have a query but no key; of each sequence, or in
+// one entry of all. Each of these queries must have an earlier key. φ must be what the loops compute, not a
+// multiple of it as Performer's.
 LinearSums causal_linear_sums_on_cpu(const AttentionInput& input, const at::Tensor& mask,
                                      std::span<const std::int64_t> key_ends, const HeadMaps& query,
                                      const HeadMaps& key, std::vector<cpu::KeySums>& sums);

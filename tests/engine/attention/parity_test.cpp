@@ -49,6 +49,7 @@ const std::vector<Case>& cases() {
       {1, 1, 198, 32, true, false, distilled},
       {1, 1, 577, 64, true},
       {1, 1, 577, 8, false, true},
+      {3, 1, 577, 8, true},
   };
   return all;
 }

@@ -8,8 +8,10 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/logical_and.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "engine/attention/interface/loop_input.h"
 #include "engine/attention/interface/tokens.h"
@@ -33,13 +35,15 @@ public:
       : map_(map), shape_(shape), parameters_(std::move(parameters)) {}
 
   WindowSums extend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                    const at::Tensor& keys) override {
+                    const at::Tensor& ranges) override {
     const FeatureContext where = far_context(shape_, parameters_);
     const at::Tensor of_queries = map_.features(query, Side::query, where),
                      of_keys = map_.features(key, Side::key, where);
-    const at::Tensor place = at::arange(key.size(2), keys.options());
-    const at::Tensor present =
-        (place >= keys.slice(1, 0, 1)).logical_and(place < keys.slice(1, 1)); // (B or 1,R)
+    at::Tensor present; // (B or 1,R)
+    if (ranges.defined()) {
+      const at::Tensor place = at::arange(key.size(2), ranges.options());
+      present = (place >= ranges.slice(1, 0, 1)).logical_and(place < ranges.slice(1, 1, 2));
+    }
     return window_sums(map_.logarithmic()
                            ? causal_sums_of_logarithms(of_queries, of_keys, value, present, &state_)
                            : causal_sums(of_queries, select_tokens(of_keys, present), value, &state_));
@@ -92,28 +96,20 @@ public:
   }
 
   WindowSums extend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                    const at::Tensor& keys) override {
-    const std::int64_t rows = query.size(2), sequences = keys.size(0);
-    // Queries before the first key of their sequence are masked, of all sequences left out.
-    const auto places = keys.accessor<std::int64_t, 2>();
-    const auto first = [&](const std::int64_t i) {
-      return places[i][0] < places[i][1] ? places[i][0] : rows;
-    };
-    std::int64_t without = rows;
-    for (std::int64_t i = 0; i < sequences; ++i) without = std::min(without, first(i));
-    std::vector<std::int64_t> ends;
-    std::vector<at::Tensor> masks;
-    for (std::int64_t i = 0; i < sequences; ++i) {
-      ends.push_back(std::max<std::int64_t>(0, places[i][1] - without));
-      if (sequences > 1) masks.push_back(at::arange(without, rows, keys.options()) >= first(i));
-    }
-    const at::Tensor mask = masks.empty() ? at::Tensor() : at::stack(masks);
+                    const at::Tensor& ranges) override {
+    const std::int64_t rows = query.size(2);
+    const Places places = places_of(ranges, rows);
+    const std::int64_t without = places.first;
+    if (without == rows) // no sequence has a key
+      return {at::zeros_like(query), at::zeros_like(query.slice(3, 0, 1)),
+              at::full_like(query.slice(3, 0, 1), -INFINITY)};
     AttentionInput own;
     own.causal = true;
     own.q = query.slice(2, without);
     own.k = key.slice(2, without);
     own.v = value.slice(2, without);
-    const LinearSums sums = causal_linear_sums_on_cpu(own, mask, ends, maps_->first, maps_->second, sums_);
+    const LinearSums sums =
+        causal_linear_sums_on_cpu(own, places.queries, places.key_ends, maps_->first, maps_->second, sums_);
     if (without == 0) return {sums.numerator, sums.denominator, sums.reference};
     const auto later = [&](const at::Tensor& x, const double absent) {
       return at::constant_pad_nd(x, {0, 0, without, 0}, absent);
@@ -127,15 +123,41 @@ public:
   void restore(const DecodingTensors& saved) override { restore_sums(saved, sums_); }
 
 private:
+  // The places from the first key of any sequence on.
+  struct Places {
+    std::int64_t first = 0;
+    std::vector<std::int64_t> key_ends; // of each sequence or of all
+    at::Tensor queries;                 // (B,R): those behind the first key of their sequence; undefined: all
+  };
+  static Places places_of(const at::Tensor& ranges, const std::int64_t rows) {
+    if (!ranges.defined()) return {.first = 0, .key_ends = {rows}, .queries = {}};
+    const auto of = ranges.accessor<std::int64_t, 2>();
+    const auto first_key = [&](const std::int64_t i) { return of[i][0] < of[i][1] ? of[i][0] : rows; };
+    Places places{.first = rows, .key_ends = {}, .queries = {}};
+    for (std::int64_t i = 0; i < of.size(0); ++i) places.first = std::min(places.first, first_key(i));
+    const at::Tensor place = at::arange(places.first, rows, ranges.options());
+    std::vector<at::Tensor> masks;
+    for (std::int64_t i = 0; i < of.size(0); ++i) {
+      places.key_ends.push_back(std::max<std::int64_t>(0, of[i][1] - places.first));
+      masks.push_back((place >= first_key(i)).logical_and(place < of[i][2]));
+    }
+    if (masks.size() > 1 || of[0][2] < rows) places.queries = at::stack(masks);
+    return places;
+  }
+
   std::shared_ptr<const std::pair<HeadMaps, HeadMaps>> maps_; // of queries and keys
   std::vector<cpu::KeySums> sums_;
 };
 
 } // namespace
 
+bool far_sums_are_fused(const FeatureMap& map, const AttentionShape& shape) {
+  return map.point_map() && loops_take(shape);
+}
+
 std::unique_ptr<FarSums> make_far_sums(const FeatureMap& map, const AttentionShape& shape,
                                        const KernelParameters& parameters) {
-  if (map.point_map() && loops_take(shape)) return std::make_unique<FusedFarSums>(map, shape, parameters);
+  if (far_sums_are_fused(map, shape)) return std::make_unique<FusedFarSums>(map, shape, parameters);
   return std::make_unique<ComposedFarSums>(map, shape, parameters);
 }
 

@@ -17,10 +17,11 @@ public:
   FarSums& operator=(const FarSums&) = delete;
 
   // Adds R keys and values (B,H_k,R,d) and returns the sums of the queries (B,H,R,d) over the keys up to
-  // their own place. keys (B or 1,2) int64: the places of a sequence from the first to before the second hold
-  // a key; the first is 0 where there are earlier keys. Differentiable where composed.
+  // their own place. ranges (B or 1,3) int64: the places [0th, 1st) of a sequence hold a key, those from the
+  // 2nd on no query, whose sums are undefined; the 0th must be 0 where there are earlier keys. Undefined:
+  // every place holds both. Differentiable where composed.
   virtual WindowSums extend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                            const at::Tensor& keys) = 0;
+                            const at::Tensor& ranges) = 0;
 
   virtual std::int64_t bytes() const = 0;
   virtual std::unique_ptr<FarSums> clone() const = 0;
@@ -33,6 +34,8 @@ protected:
   FarSums(const FarSums&) = default;
 };
 
+// Whether the fused loops compute the sums of inputs of a shape.
+bool far_sums_are_fused(const FeatureMap& map, const AttentionShape& shape);
 // Of inputs of a shape. The map has to outlive the sums.
 std::unique_ptr<FarSums> make_far_sums(const FeatureMap& map, const AttentionShape& shape,
                                        const KernelParameters& parameters);

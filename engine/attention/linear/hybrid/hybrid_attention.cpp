@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/argsort.h>
 #include <ATen/ops/cat.h>
@@ -80,7 +78,8 @@ public:
   Plan plan(const AttentionShape& shape) const override {
     if (std::string reason = map_->refusal(shape); !reason.empty())
       return {{.ok = false, .reason = std::move(reason)}, {}};
-    return {{}, shape.gradients ? Path::at_once : Path::in_blocks};
+    if (far_sums_are_fused(*map_, in_compute_type(shape))) return {{}, Path::fused_cpu};
+    return {{}, Path::at_once};
   }
 
   KernelParameters initial_parameters(const HeadShape& shape, const int layer) const override {
@@ -125,15 +124,17 @@ protected:
     WindowSums sums = softmax_sums(tokens.q, tokens.k, tokens.v, windows, window_, input.causal);
     const std::int64_t count = input.q.size(2);
     if (count > window_) {
-      AttentionShape shape = shape_of(input, parameters);
-      shape.dtype = tokens.q.scalar_type();
+      const AttentionShape shape = in_compute_type(shape_of(input, parameters));
+      // Of queries and keys in this order or the reversed one, which begins at `first`.
       const auto far = [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const at::Tensor& first, const std::int64_t delay) {
-        const at::Tensor keys = at::cat({first, first + tokens.lengths - window_}, 1) + delay;
-        return make_far_sums(*map_, shape, parameters)->extend(q, delayed(k, delay), delayed(v, delay), keys);
+        const at::Tensor key = first + delay, last = first + tokens.lengths;
+        const at::Tensor ranges = at::cat({key, key + tokens.lengths - window_, last}, 1);
+        return make_far_sums(*map_, shape, parameters)
+            ->extend(q, delayed(k, delay), delayed(v, delay), ranges);
       };
-      // Query i meets keys up to i − w or, of encoders, up to i − ⌊w/2⌋ − 1 and, counted from the end, from
-      // i + w − ⌊w/2⌋ on.
+      // Of T tokens, query i meets the keys j ≤ i − w or, in encoders, j ≤ i − ⌊w/2⌋ − 1 with j < T − w, as
+      // the last windows begin there, and in reversed order j ≥ i + w − ⌊w/2⌋ with j ≥ w.
       sums = added(sums, far(tokens.q, tokens.k, tokens.v, at::zeros_like(tokens.lengths),
                              input.causal ? window_ : window_ / 2 + 1));
       if (!input.causal) {
@@ -153,6 +154,11 @@ protected:
   }
 
 private:
+  static AttentionShape in_compute_type(AttentionShape shape) {
+    shape.dtype = compute_type(shape.dtype);
+    return shape;
+  }
+
   // Each token in the place of the one `delay` tokens later.
   static at::Tensor delayed(const at::Tensor& x, const std::int64_t delay) {
     return at::constant_pad_nd(x.slice(2, 0, x.size(2) - delay), {0, 0, delay, 0});

@@ -8,7 +8,6 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/tensor.h>
 
 #include "engine/attention/interface/tokens.h"
 #include "engine/attention/linear/hybrid/far_sums.h"
@@ -97,8 +96,14 @@ private:
       const auto leaving = [&](const at::Tensor& x) {
         return at::constant_pad_nd(x.slice(2, 0, rows - without), {0, 0, without, 0});
       };
-      const at::Tensor present = at::tensor({without, rows}, query.options().dtype(at::kLong)).unsqueeze(0);
-      sums = added(sums, far_->extend(query, leaving(keys), leaving(values), present));
+      at::Tensor ranges;
+      if (without > 0) {
+        const auto place = [&](const std::int64_t i) {
+          return at::full({1, 1}, i, query.options().dtype(at::kLong));
+        };
+        ranges = at::cat({place(without), place(rows), place(rows)}, 1);
+      }
+      sums = added(sums, far_->extend(query, leaving(keys), leaving(values), ranges));
     }
     return quotient_of(sums).to(q.scalar_type());
   }

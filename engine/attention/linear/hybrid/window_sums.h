@@ -5,7 +5,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "engine/attention/linear/feature_map.h"
 #include "engine/attention/linear/feature_sums.h"
 
 namespace hydrascope {
