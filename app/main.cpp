@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "app/commands/commands.h"
 #include "app/shell/window.h"
 #include "engine/base/error.h"
+#include "engine/base/error_message.h"
 #include "engine/base/process.h"
 #include "engine/base/text.h"
 
@@ -142,13 +142,8 @@ int main(int argc, char** argv) {
     return check_printed(run(argc, argv));
   } catch (const UsageError& error) {
     return report(error.what(), usage);
-  } catch (const std::bad_alloc&) {
-    return report("memory: not enough for this request; use a smaller input or fewer rows", failed);
-  } catch (const std::filesystem::filesystem_error& error) {
-    const std::string path = error.path1().empty() ? error.what() : error.path1().string();
-    return report(path + ": " + error.code().message() + "; check the path and its permissions", failed);
   } catch (const std::exception& error) {
     if (std::ferror(stdout) != 0) return report_unprinted(); // fmt's message does not name it
-    return report(error.what(), failed);
+    return report(error_message(error), failed);
   }
 }

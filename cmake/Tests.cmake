@@ -117,8 +117,8 @@ endif()
 # threads, a lockstep of two.
 hydrascope_test(thread_tests threads Threads::Threads)
 if(TARGET thread_tests)
-  target_sources(thread_tests PRIVATE "${CMAKE_SOURCE_DIR}/engine/run/worker.cpp" "${CMAKE_SOURCE_DIR}/engine/base/thread_team.cpp"
-    "${CMAKE_SOURCE_DIR}/engine/base/lockstep.cpp")
+  target_sources(thread_tests PRIVATE "${CMAKE_SOURCE_DIR}/engine/run/worker.cpp" "${CMAKE_SOURCE_DIR}/engine/base/error_message.cpp"
+    "${CMAKE_SOURCE_DIR}/engine/base/thread_team.cpp" "${CMAKE_SOURCE_DIR}/engine/base/lockstep.cpp")
   target_compile_options(thread_tests PRIVATE -g1 -fsanitize=thread)
   target_link_options(thread_tests PRIVATE -fsanitize=thread)
   add_test(NAME thread_tests COMMAND thread_tests)

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "engine/base/error.h"
+#include "engine/base/error_message.h"
 #include "engine/base/paths.h"
 
 namespace hydrascope::app {
@@ -38,7 +39,7 @@ Gallery read_gallery() {
                                    .thumbnail = fs::path(file).replace_extension(".png"),
                                    .lesson = std::move(*lesson)});
     } catch (const std::exception& error) {
-      gallery.problems.emplace_back(error.what());
+      gallery.problems.emplace_back(error_message(error));
     }
   }
   std::ranges::sort(gallery.entries, {}, &GalleryEntry::session);

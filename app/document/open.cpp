@@ -16,6 +16,7 @@
 #include "app/views/provenance.h"
 #include "engine/base/capture.h"
 #include "engine/base/error.h"
+#include "engine/base/error_message.h"
 #include "engine/base/image.h"
 #include "engine/base/paths.h"
 #include "engine/base/text.h"
@@ -130,7 +131,7 @@ bool open_model(Editor& editor, const std::string& name_or_folder) {
     });
     return true;
   } catch (const std::exception& error) {
-    editor.say(Severity::error, error.what());
+    editor.say(Severity::error, error_message(error));
     return false;
   }
 }
@@ -156,7 +157,7 @@ bool open_capture(Editor& editor, const fs::path& named, const std::string& gest
     if (!note.empty()) editor.say(Severity::note, note);
     return true;
   } catch (const std::exception& error) {
-    editor.say(Severity::error, error.what());
+    editor.say(Severity::error, error_message(error));
     return false;
   }
 }
@@ -186,7 +187,7 @@ void show_received(Editor& editor, const fs::path& file) {
                           : named_sequence(file, 0, 0);
     open_capture(editor, sequence, "received");
   } catch (const std::exception& error) {
-    editor.say(Severity::error, error.what());
+    editor.say(Severity::error, error_message(error));
   }
 }
 
@@ -209,7 +210,7 @@ void step_capture(Editor& editor, int by) {
     constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
     open_capture(editor, nearest_sequence(file, capture.part, by > 0 ? 0 : last));
   } catch (const std::exception& error) {
-    editor.say(Severity::error, error.what());
+    editor.say(Severity::error, error_message(error));
   }
 }
 
@@ -218,7 +219,7 @@ bool open_adapter(Editor& editor, const fs::path& file) {
     choose_adapters(editor, {.automatic = false, .files = adapter_chain(file)});
     return true;
   } catch (const std::exception& error) {
-    editor.say(Severity::error, error.what());
+    editor.say(Severity::error, error_message(error));
     return false;
   }
 }
@@ -242,7 +243,7 @@ bool open_from(Editor& editor, const std::shared_ptr<const PictureFolder>& folde
       open_in_folder(editor, std::move(image), folder);
       return true;
     } catch (const std::exception& error) {
-      editor.say(Severity::error, error.what());
+      editor.say(Severity::error, error_message(error));
     }
   }
   return false;
@@ -270,7 +271,7 @@ bool open_folder(Editor& editor, const fs::path& folder) {
     remember(editor, {folder.string(), false});
     return true;
   } catch (const std::exception& error) {
-    editor.say(Severity::error, error.what());
+    editor.say(Severity::error, error_message(error));
     return false;
   }
 }
@@ -297,7 +298,7 @@ void step_picture(Editor& editor, int by) {
       return editor.say(Severity::note, by > 0 ? "that was the last picture" : "that was the first picture");
     open_from(editor, folder, order, at + by, by);
   } catch (const std::exception& error) {
-    editor.say(Severity::error, error.what());
+    editor.say(Severity::error, error_message(error));
   }
 }
 
@@ -348,7 +349,7 @@ bool open_path(Editor& editor, const fs::path& path) {
     if (!is_example(path)) remember(editor, {path.string(), false});
     return true;
   } catch (const std::exception& error) {
-    editor.say(Severity::error, error.what());
+    editor.say(Severity::error, error_message(error));
     return false;
   }
 }

@@ -13,6 +13,7 @@
 #include "app/document/gallery.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
+#include "engine/base/error_message.h"
 #include "engine/base/paths.h"
 
 namespace hydrascope::app {
@@ -67,7 +68,7 @@ bool open_session(Editor& editor, const fs::path& file, bool copy) {
   try {
     return open_session_text(editor, read_text_file(file), file, copy);
   } catch (const std::exception& error) {
-    editor.say(Severity::error, error.what());
+    editor.say(Severity::error, error_message(error));
     return false;
   }
 }
@@ -85,7 +86,7 @@ bool open_or_keep_incomplete(Editor& editor, IncompleteSession incomplete) {
     }
     return true;
   } catch (const std::exception& error) {
-    editor.say(Severity::error, error.what());
+    editor.say(Severity::error, error_message(error));
     return false;
   }
 }
@@ -130,7 +131,7 @@ void locate_missing(Editor& editor, const fs::path& missing, const fs::path& pla
   try {
     read_with_relocations(incomplete);
   } catch (const std::exception& error) {
-    return editor.say(Severity::error, error.what());
+    return editor.say(Severity::error, error_message(error));
   }
   const bool whole = incomplete.read.missing.empty();
   if (whole) apply(editor, incomplete);
@@ -159,7 +160,7 @@ Document new_document(const ExecutionOptions& execution, std::vector<std::string
       const auto folder = resolve_model(bundled_model(kind));
       set_model(scene, folder, read_model_info(folder));
     } catch (const std::exception& error) {
-      problems.emplace_back(error.what());
+      problems.emplace_back(error_message(error));
     }
   }
   document.scene_of(InputKind::text).input = TextInput{example_sentences().front(), std::nullopt};
@@ -180,7 +181,7 @@ void start_new_session(Editor& editor) {
   try {
     open_example_picture(fresh);
   } catch (const std::exception& error) {
-    problems.emplace_back(error.what());
+    problems.emplace_back(error_message(error));
   }
   for (std::string& problem : problems) editor.say(Severity::error, std::move(problem));
   fresh.session = editor.add_session({});

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/base/error_message.h"
 
 namespace hydrascope::app {
 
@@ -108,7 +109,7 @@ private:
       work(*this, stop);
     } catch (const Cancelled&) { // NOLINT(bugprone-empty-catch): stopped on request
     } catch (const std::exception& error) {
-      return error.what();
+      return error_message(error);
     }
     return {};
   }

@@ -25,6 +25,7 @@
 #include "app/jobs/process_folder.h"
 #include "engine/base/capture.h"
 #include "engine/base/error.h"
+#include "engine/base/error_message.h"
 #include "engine/base/files.h"
 #include "engine/base/process.h"
 #include "engine/base/text.h"
@@ -157,7 +158,7 @@ struct Listener::State {
       } catch (const Cancelled&) {
         return;
       } catch (const std::exception& error) {
-        answer = fmt::format("error: {}\n", error.what());
+        answer = fmt::format("error: {}\n", error_message(error));
       }
       // A sender that has gone is no reason for SIGPIPE.
       send(sender.number(), answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -12,6 +12,7 @@
 
 #include "app/document/edits.h"
 #include "engine/base/error.h"
+#include "engine/base/error_message.h"
 #include "engine/base/files.h"
 #include "engine/base/paths.h"
 #include "engine/base/temporary.h"
@@ -119,7 +120,7 @@ private:
       update_.live = chain_;
       urgent_ = true;
     } catch (const std::exception& error) { // the training continues
-      update_.notes.push_back(fmt::format("its newest state cannot be shown: {}", error.what()));
+      update_.notes.push_back(fmt::format("its newest state cannot be shown: {}", error_message(error)));
     }
   }
 
@@ -277,7 +278,7 @@ void TrainingJob::end(Editor& editor, const std::string& problem) {
       try {
         report.adapter = adapter_chain(written, editor.document().scene_of(report.input).adapters.files);
       } catch (const std::exception& error) { // one of the files is gone
-        editor.say(Severity::error, error.what());
+        editor.say(Severity::error, error_message(error));
       }
     }
     report.adapter_step = report.outcome.held_out.step;

@@ -13,6 +13,7 @@
 #include "app/document/session.h"
 #include "app/document/writing_edits.h"
 #include "engine/base/error.h"
+#include "engine/base/error_message.h"
 #include "engine/base/lockstep.h"
 #include "engine/base/text.h"
 #include "engine/run/generate.h"
@@ -96,7 +97,7 @@ private:
     } catch (const Cancelled&) {
       throw;
     } catch (const std::exception& error) {
-      job_->publish({.side = side_, .problem = first_line(error.what())});
+      job_->publish({.side = side_, .problem = first_line(error_message(error))});
       generation_.reset();
     }
   }

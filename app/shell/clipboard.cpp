@@ -8,6 +8,7 @@
 
 #include "app/document/edits.h"
 #include "engine/base/error.h"
+#include "engine/base/error_message.h"
 #include "engine/base/image.h"
 #include "engine/base/text.h"
 #include "engine/figures/numbers.h"
@@ -106,7 +107,7 @@ void Clipboard::copy_figure(Editor& editor, const std::optional<Figure>& figure)
     pictures_->offer(figure_png(*figure));
     editor.say(Severity::note, "Copied: the figure");
   } catch (const std::exception& error) {
-    editor.say(Severity::error, error.what());
+    editor.say(Severity::error, error_message(error));
   }
 }
 

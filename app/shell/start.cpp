@@ -8,6 +8,7 @@
 #include "app/document/session_edits.h"
 #include "app/shell/storage.h"
 #include "app/shell/window.h"
+#include "engine/base/error_message.h"
 
 namespace hydrascope::app {
 
@@ -63,7 +64,7 @@ void start_document(Editor& editor, SessionStore& sessions, const WindowOptions&
     try {
       open_example_picture(ready);
     } catch (const std::exception& error) {
-      editor.say(Severity::error, error.what());
+      editor.say(Severity::error, error_message(error));
     }
   }
   apply_options(ready, options.common);

@@ -12,6 +12,7 @@
 #include "app/shell/layout.h"
 #include "app/ui/display.h"
 #include "engine/base/error.h"
+#include "engine/base/error_message.h"
 #include "engine/base/paths.h"
 #include "engine/base/temporary.h"
 
@@ -38,7 +39,7 @@ void SettingsFile::save(Editor& editor) {
   try {
     save_settings(saved_, file_);
   } catch (const std::exception& error) {
-    editor.say(Severity::error, error.what());
+    editor.say(Severity::error, error_message(error));
   }
 }
 

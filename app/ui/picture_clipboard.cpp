@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "engine/base/error_message.h"
 #include "engine/base/program.h"
 
 namespace hydrascope::app {
@@ -32,7 +33,7 @@ Pasted pasted_picture(std::string_view bytes) {
     return {
         .picture = std::make_shared<const Image>(decode_image(span, "clipboard")), .text = {}, .problem = {}};
   } catch (const std::exception& error) {
-    return {.picture = nullptr, .text = {}, .problem = error.what()};
+    return {.picture = nullptr, .text = {}, .problem = error_message(error)};
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "app/ui/picture_clipboard.h"
 #include "engine/base/error.h"
+#include "engine/base/error_message.h"
 #include "engine/base/program.h"
 
 namespace hydrascope::app {
@@ -100,7 +101,7 @@ private:
     } catch (const Cancelled&) {
       throw;
     } catch (const std::exception& error) { // memory may run out, too
-      pasted.problem = error.what();
+      pasted.problem = error_message(error);
     }
     lock.lock();
     pasted_ = std::move(pasted);
@@ -114,7 +115,7 @@ private:
     } catch (const Cancelled&) {
       throw;
     } catch (const std::exception& error) {
-      return error.what();
+      return error_message(error);
     }
   }
 

@@ -7,11 +7,13 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <new>
 #include <stop_token>
 #include <thread>
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/base/error_message.h"
 
 namespace hydrascope {
 
@@ -60,6 +62,8 @@ WorkerDelivery Worker::State::run_one(const Waiting& job, const std::stop_token&
     cancelled = true;
   } catch (const Error& error) {
     delivery.error = error.what();
+  } catch (const std::bad_alloc& error) {
+    delivery.error = error_message(error);
   } catch (const std::exception& error) {
     delivery.error = std::string("internal error: ") + error.what();
   } catch (...) {

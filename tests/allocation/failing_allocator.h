@@ -20,6 +20,9 @@ public:
   FailingAllocation& operator=(const FailingAllocation&) = delete;
 
   std::int64_t allocations() const; // so far
+  // Whether the chosen one has been reached and has not failed, as it is one of those that end a program and
+  // are not its own.
+  bool left_out() const;
 };
 
 } // namespace hydrascope::test

@@ -2,6 +2,7 @@
 #include "app/jobs/background_job.h"
 
 #include <memory>
+#include <new>
 #include <numeric>
 #include <semaphore>
 #include <stdexcept>
@@ -64,6 +65,7 @@ TEST(BackgroundJob, TellsWhatEndedItAndNotThatItWasCancelled) {
     return job.take().problem;
   };
   EXPECT_EQ(problem_of([](auto&, const auto&) { throw std::runtime_error("no disk"); }), "no disk");
+  EXPECT_EQ(problem_of([](auto&, const auto&) { throw std::bad_alloc(); }).find("memory: "), 0U);
   EXPECT_EQ(problem_of([](auto&, const auto&) { throw Cancelled(); }), "");
 }
 

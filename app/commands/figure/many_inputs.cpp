@@ -18,6 +18,7 @@
 #include "engine/base/capture.h"
 #include "engine/base/device_error.h"
 #include "engine/base/error.h"
+#include "engine/base/error_message.h"
 #include "engine/base/paths.h"
 #include "engine/base/temporary.h"
 #include "engine/base/tsv.h"
@@ -250,13 +251,11 @@ BatchOutcome draw_many(const FigureOptions& options, const std::string& command)
     } catch (const BrokenDevice&) { // no other input would be drawn
       outcome.broken = std::current_exception();
       break;
-    } catch (const std::bad_alloc&) {
-      outcome.failures.push_back({output.string(), "not enough memory; use a smaller input"});
     } catch (const UsageError& error) { // about this input, such as --query beyond a short text, or about all
       if (!misuse) misuse = std::current_exception();
       outcome.failures.push_back({output.string(), error.what()});
     } catch (const std::exception& error) {
-      outcome.failures.push_back({output.string(), error.what()});
+      outcome.failures.push_back({output.string(), error_message(error)});
     }
     bar.show(++done, static_cast<std::int64_t>(items.size()));
   }

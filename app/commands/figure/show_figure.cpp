@@ -10,6 +10,7 @@
 #include "app/document/edits.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"
+#include "engine/base/error_message.h"
 
 namespace hydrascope::app {
 namespace {
@@ -125,7 +126,7 @@ void show_figure(Editor& editor, const ShowFigure& figure) {
     });
     editor.emit(BringToFront{panel});
   } catch (const std::exception& error) {
-    editor.say(Severity::error, error.what());
+    editor.say(Severity::error, error_message(error));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "app/actions/actions.h"
 #include "app/document/edits.h"
 #include "app/ui/widgets.h"
+#include "engine/base/error_message.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {
@@ -114,7 +115,7 @@ void Thumbnails::start() {
           try {
             made.picture = std::make_shared<const Image>(thumbnail_of(load_image(file), thumbnail_pixels));
           } catch (const std::exception& error) {
-            made.problem = error.what();
+            made.problem = error_message(error);
           }
           job.publish(std::move(made));
         }

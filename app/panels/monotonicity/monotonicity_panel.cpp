@@ -19,6 +19,7 @@
 #include "app/ui/widgets.h"
 #include "app/views/scatter_view.h"
 #include "app/views/table_views.h"
+#include "engine/base/error_message.h"
 #include "engine/figures/scale.h"
 #include "engine/run/quantities/weights.h"
 
@@ -116,7 +117,7 @@ void MonotonicityColumn::prepare(const Snapshot& snapshot) {
     view_ = scatter_view(*weights.run, *weights.result, *vectors.result, head_, document.view.logarithmic);
     scatter_.set(scatter_figure(*weights.run, *weights.result, view_, head_));
   } catch (const std::exception& error) {
-    error_ = error.what();
+    error_ = error_message(error);
   }
   run_ = weights.run;
   weights_ = weights.owned();
@@ -140,7 +141,7 @@ void MonotonicityColumn::subtract(const MonotonicityColumn& a, const Monotonicit
     table_.set(std::move(difference), {});
     run_ = a.run_;
   } catch (const std::exception& error) {
-    error_ = error.what();
+    error_ = error_message(error);
   }
   table_.undefined = a.table_.undefined;
   caption_ = a.caption_ == b.caption_ ? a.caption_ : a.caption_ + " − " + b.caption_;

@@ -11,6 +11,7 @@
 #include "app/ui/widgets.h"
 #include "app/views/weights_check.h"
 #include "app/views/weights_view.h"
+#include "engine/base/error_message.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {
@@ -109,7 +110,7 @@ void WeightsColumn::show(const Found<WeightsKey>& found, const WeightsResult* so
     measures_tooltip_ = check_tooltip(weights);
   } catch (const std::exception& error) { // the kernel lacks the head
     view_.clear();
-    error_ = error.what();
+    error_ = error_message(error);
   }
 }
 
@@ -147,7 +148,7 @@ void WeightsColumn::subtract(const WeightsColumn& a, const WeightsColumn& b) {
     view_.set(weights_difference(*a.panel(), *b.panel(), value_weighted_));
     measures_ = {"red: A more", "blue: B more"};
   } catch (const std::exception& error) {
-    error_ = error.what();
+    error_ = error_message(error);
   }
 }
 

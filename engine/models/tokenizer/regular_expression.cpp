@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <new>
 
 #include <fmt/format.h>
 #include <pcre2.h>
@@ -137,6 +138,13 @@ struct FreeCompileContext {
   void operator()(pcre2_compile_context* context) const { pcre2_compile_context_free(context); }
 };
 
+// What PCRE2 made, which is null where memory runs out.
+template <typename T>
+T* made(T* const object) {
+  if (object == nullptr) throw std::bad_alloc();
+  return object;
+}
+
 std::string error_text(int code) {
   std::array<PCRE2_UCHAR, 256> buffer{};
   if (pcre2_get_error_message(code, buffer.data(), buffer.size()) < 0) return fmt::format("error {}", code);
@@ -151,12 +159,13 @@ RegularExpression::RegularExpression(const std::string& pattern, const std::stri
     : pattern_(pattern), subject_(subject) {
   PatternCheck(pattern, subject).run();
   const std::unique_ptr<pcre2_compile_context, FreeCompileContext> context(
-      pcre2_compile_context_create(nullptr));
+      made(pcre2_compile_context_create(nullptr)));
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF); // a dot matches all but the line feed
   int error = 0;
   PCRE2_SIZE offset = 0;
   code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
                             PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, context.get()));
+  if (!code_ && error == PCRE2_ERROR_HEAP_FAILED) throw std::bad_alloc();
   if (!code_)
     throw BrokenFile(
         subject,
@@ -169,7 +178,7 @@ RegularExpression::RegularExpression(const std::string& pattern, const std::stri
 std::vector<RegularExpression::Match> RegularExpression::find_all(std::string_view text) const {
   std::string copy;
   const std::string_view subject = with_stand_ins(text, copy); // of the same length
-  const std::unique_ptr<pcre2_match_data, FreeMatchData> data(pcre2_match_data_create(1, nullptr));
+  const std::unique_ptr<pcre2_match_data, FreeMatchData> data(made(pcre2_match_data_create(1, nullptr)));
   std::vector<Match> matches;
   std::size_t from = 0;
   while (from <= text.size()) {
@@ -180,6 +189,7 @@ std::vector<RegularExpression::Match> RegularExpression::find_all(std::string_vi
     int found = run(0);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = run(PCRE2_NO_JIT); // the interpreter's memory grows
     if (found == PCRE2_ERROR_NOMATCH) break;
+    if (found == PCRE2_ERROR_NOMEMORY) throw std::bad_alloc();
     if (found < 0)
       throw Error(
           subject_,

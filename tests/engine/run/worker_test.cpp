@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -106,9 +107,12 @@ TEST(Worker, ErrorsBecomeMessagesAndTheWorkerGoesOn) {
   int calls = 0;
   Worker worker(mailbox.wake(), runner_of({4, FakeHead::first_token, [&](int) {
                                              if (++calls == 1) throw std::logic_error("broken block");
+                                             if (calls == 2) throw std::bad_alloc();
                                            }}));
   worker.submit(numbered(1));
   EXPECT_EQ(mailbox.await(worker).front().error, "internal error: broken block");
+  worker.submit(numbered(1));
+  EXPECT_EQ(mailbox.await(worker).front().error.find("run: out of memory; "), 0U);
   RunRequest bad = numbered(2);
   bad.schedule = ScheduleText{.kernel = "softmaxx"};
   worker.submit(bad);
