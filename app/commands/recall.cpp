@@ -2,6 +2,7 @@
 #include "app/commands/recall.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 
@@ -42,13 +43,22 @@ std::filesystem::path curve_file(const RecallFiles& files, const KernelSpec& ker
   return name;
 }
 
+bool has_text(const ordered_json& entry, const char* name) {
+  return entry.contains(name) && entry[name].is_string();
+}
+
 ordered_json read_results(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file)) return ordered_json::array();
   auto list = parse_json<ordered_json>(read_text_file(file));
-  const bool ours =
-      list.is_array() && std::ranges::all_of(list, [](const ordered_json& entry) {
-        return entry.is_object() && entry.contains("configuration") && entry["configuration"].is_string();
-      });
+  const bool ours = list.is_array() && std::ranges::all_of(list, [](const ordered_json& entry) {
+                      const auto has_number = [&](const char* name) { // null: not finite, or none
+                        return entry.contains(name) && (entry[name].is_number() || entry[name].is_null());
+                      };
+                      return entry.is_object() && has_text(entry, "configuration") &&
+                             has_text(entry, "kernel") &&
+                             std::ranges::all_of(
+                                 std::array{"accuracy", "entropy", "loss", "epochs", "seconds"}, has_number);
+                    });
   if (!ours) throw ForeignFile(file.string(), "is no list that recall wrote", "leave out --resume");
   return list;
 }
@@ -182,12 +192,17 @@ RecallRequest request_from(const RecallOptions& options) {
 void print_results(const nlohmann::ordered_json& list) {
   std::vector<std::vector<std::string>> rows{{"kernel", "accuracy", "entropy", "loss", "epochs", "time"}};
   for (const auto& entry : list) {
-    const auto& entropy = entry["entropy"];
-    rows.push_back({entry["kernel"], fmt::format("{:.2f} %", 100 * entry["accuracy"].get<double>()),
-                    entropy.is_null() ? "—" : fmt::format("{:.3f}", entropy.get<double>()),
-                    fmt::format("{:.4f}", entry["loss"].get<double>()),
-                    std::to_string(entry["epochs"].get<int>()),
-                    duration_text(entry["seconds"].get<double>())});
+    const auto cell = [&](const char* name, const auto& text) {
+      const auto& value = entry[name];
+      return value.is_null() ? "—" : text(value.template get<double>());
+    };
+    const auto decimals = [](const int count) {
+      return [count](const double value) { return fmt::format("{:.{}f}", value, count); };
+    };
+    rows.push_back({entry["kernel"],
+                    cell("accuracy", [](const double share) { return fmt::format("{:.2f} %", 100 * share); }),
+                    cell("entropy", decimals(3)), cell("loss", decimals(4)), cell("epochs", decimals(0)),
+                    cell("seconds", [](const double seconds) { return duration_text(seconds); })});
   }
   print_table(rows, "lrrrrr");
 }

@@ -48,6 +48,25 @@ TEST_F(Recall, ListsAccuracyAndEntropyByKernelAndTheFigureDrawsThem) {
   EXPECT_DOUBLE_EQ(lines[1]["y"][0].get<double>(), 100 * list[1]["accuracy"].get<double>());
 }
 
+TEST_F(Recall, ResumesOnlyWithAListOfItsOwn) {
+  const std::string what = quick + "-o " + at("recall.json") + " --kernel elu";
+  ASSERT_EQ(hydrascope(what).status, 0);
+  json list = json::parse(bytes_of(folder_ / "recall.json"));
+  const auto resumed = [&] {
+    std::ofstream(folder_ / "recall.json") << list;
+    return hydrascope(what + " --resume");
+  };
+  list[0]["loss"] = nullptr; // not finite
+  const Outcome diverged = resumed();
+  EXPECT_EQ(diverged.status, 0) << diverged.errors;
+  EXPECT_NE(diverged.output.find("—"), std::string::npos) << diverged.output;
+  list[0].erase("accuracy");
+  const Outcome refused = resumed();
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.errors.find("recall.json: is no list that recall wrote"), std::string::npos)
+      << refused.errors;
+}
+
 TEST_F(Recall, ResumesWithWhatTheOutputHolds) {
   const std::string what = quick + "-o " + at("recall.json") + " --json --kernel ";
   const Outcome first = hydrascope(what + "elu");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -134,6 +135,8 @@ void read_timm_preparation(const ConfigFields& fields, ModelConfig& config) {
   timm.interpolation = pretrained.text("interpolation", timm.interpolation);
   timm.mean = pretrained.channels("mean", timm.mean);
   timm.deviation = pretrained.channels("std", timm.deviation);
+  for (const double deviation : timm.deviation)
+    if (!(std::abs(deviation) > 0) || !std::isfinite(deviation)) pretrained.fail("std", "holds a zero");
   config.timm = timm;
 }
 
@@ -171,7 +174,8 @@ ModelConfig read_timm(const ConfigFields& fields, const std::string& architectur
   int side = number_after(architecture, "patch16_", number_after(architecture, "patch32_", 224));
   if (pretrained.has("input_size") && pretrained.value("input_size").is_array() &&
       pretrained.value("input_size").size() == 3 && pretrained.value("input_size")[1].is_number_integer())
-    side = pretrained.value("input_size")[1].get<int>();
+    side = static_cast<int>(std::clamp<std::int64_t>(pretrained.value("input_size")[1].get<std::int64_t>(), 0,
+                                                     ConfigLimits::image + 1));
   const auto image = arguments.size("img_size", 1, ConfigLimits::image, side);
   const auto patch =
       arguments.size("patch_size", 1, ConfigLimits::patch, number_after(architecture, "_patch", 16));
@@ -179,6 +183,11 @@ ModelConfig read_timm(const ConfigFields& fields, const std::string& architectur
   config.image_width = image[1];
   config.patch_height = patch[0];
   config.patch_width = patch[1];
+  // Sizes that are named elsewhere have not been checked.
+  if (image[0] > ConfigLimits::image || image[1] > ConfigLimits::image)
+    arguments.fail("img_size", fmt::format("is larger than {}", ConfigLimits::image));
+  if (patch[0] > ConfigLimits::patch || patch[1] > ConfigLimits::patch)
+    arguments.fail("patch_size", fmt::format("is larger than {}", ConfigLimits::patch));
   if (image[0] < patch[0] || image[1] < patch[1]) arguments.fail("img_size", "is smaller than patch_size");
   config.classes = fields.integer("num_classes", 0, ConfigLimits::classes, 1000);
   if (fields.has("label_names") && fields.value("label_names").is_array())

@@ -14,6 +14,8 @@
 namespace hydrascope {
 namespace {
 
+constexpr std::int64_t most_pixels = std::int64_t{1} << 28; // as of a picture that is read
+
 struct Size {
   int height, width;
 };
@@ -225,6 +227,11 @@ void make_grey(Image& image) {
 CroppedImage resize_and_crop(const Image& image, const ImageProcessor& processor) {
   if (image.width < 1 || image.height < 1) throw UsageError("picture", "is empty", "open another");
   const Size size = resized(image, processor);
+  const std::int64_t pixels = std::int64_t{size.height} * size.width;
+  const std::int64_t cropped = processor.crop ? std::int64_t{(*processor.crop)[0]} * (*processor.crop)[1] : 0;
+  if (std::max(pixels, cropped) > most_pixels)
+    throw UsageError("picture", fmt::format("would be resized to {} by {} pixels", size.width, size.height),
+                     "set a smaller --image-size, or correct preprocessor_config.json");
   CroppedImage result;
   result.image = size.width == image.width && size.height == image.height
                      ? image

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
+#include "engine/base/json_limits.h"
 #include "engine/base/json_text.h"
 #include "engine/base/paths.h"
 
@@ -21,6 +22,9 @@ namespace hydrascope::training {
 namespace {
 
 using nlohmann::json;
+
+// Of a picture in patches, of its prefix and of the features: none that can be computed has more.
+constexpr std::int64_t most_of_a_side = 1 << 15;
 
 constexpr const char* no_cache_remedy = "set XDG_CACHE_HOME to a folder that can be written";
 
@@ -99,22 +103,38 @@ std::int64_t FeatureFile::filled() const {
   return pictures;
 }
 
-void FeatureFile::read_state() {
-  if (!std::filesystem::exists(state_)) return;
+bool FeatureFile::read_state() {
+  if (!std::filesystem::exists(state_)) return false;
   try {
-    const json state = json::parse(read_text_file(state_));
+    const auto state = parse_json<json>(read_text_file(state_));
     auto done = state.at("done").get<std::vector<bool>>();
     const std::int64_t width = state.at("width");
+    const TokenLayout layout{state.at("prefix"), state.at("rows"), state.at("columns")};
+    auto skipped = state.at("skipped").get<std::map<std::int64_t, std::string>>();
     if (state.at("pictures_a_piece").get<std::int64_t>() != pictures_a_piece_ || done.size() != done_.size())
-      return;
-    if (width > 0 && !std::filesystem::exists(data_)) return;
-    skipped_ = state.at("skipped").get<std::map<std::int64_t, std::string>>();
-    layout_ = {state.at("prefix"), state.at("rows"), state.at("columns")};
+      return false;
+    if (!skipped.empty() && (skipped.begin()->first < 0 || skipped.rbegin()->first >= pictures_))
+      return false;
+    for (const std::int64_t length : {width, layout.prefix, layout.rows, layout.columns})
+      if (length < 0 || length > most_of_a_side) return false;
+    if (width > 0 && !holds_data(layout, width)) return false;
+    skipped_ = std::move(skipped);
+    layout_ = layout;
     width_ = width;
     done_ = std::move(done);
+    return true;
   } catch (const json::exception&) {
-    return; // a cache that cannot be read is filled again
+    return false; // a cache that cannot be read is filled again
   }
+}
+
+bool FeatureFile::holds_data(const TokenLayout& layout, const std::int64_t width) const {
+  std::error_code missing;
+  const std::uintmax_t bytes = std::filesystem::file_size(data_, missing);
+  const std::int64_t tokens = layout.prefix + layout.rows * layout.columns, rows = pictures_ * copies_;
+  if (missing || tokens == 0 || rows == 0) return false;
+  return bytes / sizeof(at::Half) / static_cast<std::uintmax_t>(rows) >=
+         static_cast<std::uintmax_t>(tokens * width);
 }
 
 std::optional<FeatureFile::Piece> FeatureFile::take() {
@@ -134,12 +154,14 @@ std::optional<FeatureFile::Piece> FeatureFile::take() {
   return std::nullopt;
 }
 
-void FeatureFile::write(const Piece& piece, const std::stop_token& stop) const {
+void FeatureFile::write(const Piece& piece, const std::stop_token& stop) {
   const DataFile file(data_);
   const at::Tensor rows = piece.hidden.contiguous();
   const auto row_bytes = static_cast<std::int64_t>(rows.nbytes()) / rows.size(0);
   {
     const FileLock lock(state_lock_, stop, no_cache_remedy);
+    // A state that does not fit the data would, once the file is long enough.
+    if (!read_state()) std::filesystem::remove(state_);
     file.reserve(pictures_ * copies_ * row_bytes);
   }
   file.write({static_cast<const char*>(rows.const_data_ptr()), rows.nbytes()},

@@ -49,8 +49,11 @@ public:
   at::Tensor map() const;
 
 private:
-  void read_state();
-  void write(const Piece& piece, const std::stop_token& stop) const;
+  // False where the state is missing or does not fit the data: then everything stays as it is.
+  bool read_state();
+  // Whether the data's file is as long as the features of all pictures.
+  bool holds_data(const TokenLayout& layout, std::int64_t width) const;
+  void write(const Piece& piece, const std::stop_token& stop);
 
   std::filesystem::path data_, state_, state_lock_, piece_locks_;
   std::int64_t pictures_ = 0, copies_ = 1, pictures_a_piece_ = 1;

@@ -10,6 +10,7 @@
 #include "engine/attention/own/map_source.h"
 #include "engine/base/error.h"
 #include "engine/base/files.h"
+#include "engine/base/json_limits.h"
 #include "engine/base/json_text.h"
 #include "engine/base/safetensors.h"
 #include "engine/base/temporary.h"
@@ -92,7 +93,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& file, const std::string&
   Checkpoint result;
   try {
     result.configuration = metadata.at("configuration");
-    const auto state = nlohmann::json::parse(metadata.at("state"));
+    const auto state = parse_json<nlohmann::json>(metadata.at("state"));
     state.at("step").get_to(result.step);
     state.at("sums").get_to(result.sums);
     state.at("epoch_loss").get_to(result.epoch_loss);

@@ -117,6 +117,19 @@ TEST(ImageProcessor, ImpossibleSizesAreRefused) {
   EXPECT_THROW(model->prepare_image(Image{}, {}), UsageError);
 }
 
+// A crop of 16 of a picture of 8192, told to give 224: the picture would be resized to 114,688 pixels a side.
+TEST(ImageProcessor, SizesThatFillTheMemoryAreRefused) {
+  ImageProcessor processor;
+  processor.shortest_edge = 8192;
+  processor.crop = {16, 16};
+  const std::string message =
+      message_of<UsageError>([&] { process_image(plain_image(72, 72), processor, 224); });
+  EXPECT_NE(message.find("114688 by 114688 pixels"), std::string::npos) << message;
+  processor.shortest_edge.reset();
+  processor.crop = {1'000'000, 1000};
+  EXPECT_THROW(process_image(plain_image(72, 72), processor, {}), UsageError);
+}
+
 TEST(ImageProcessor, BrokenFilesAreRefused) {
   const ScratchFolder scratch;
   const auto message = [&](const std::string& text) {

@@ -13,9 +13,11 @@
 #include <ATen/ops/abs.h>
 #include <ATen/ops/allclose.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
 #include "engine/base/image.h"
+#include "engine/base/paths.h"
 #include "engine/models/transformer/model.h"
 #include "engine/run/model_store.h"
 #include "engine/training/data/labelled_files.h"
@@ -24,6 +26,8 @@
 
 namespace hydrascope {
 namespace {
+
+namespace fs = std::filesystem;
 
 using testing::toy_finetuning;
 using testing::ToyFolder;
@@ -60,6 +64,37 @@ protected:
   const ToyFolder folder;
   const FinetuneRequest request = toy_finetuning(folder);
 };
+
+// A state that is damaged, or does not fit the data beside it, is not believed: the features are made again.
+TEST_F(FeatureCache, ADamagedStateIsNotBelieved) {
+  int computed = 0;
+  const at::Tensor expected = features_of(request, 2, 2, &computed).hidden.clone();
+  fs::path state, data;
+  for (const auto& entry : fs::directory_iterator(folder / "cache/hydrascope/features")) {
+    if (entry.path().extension() == ".json") state = entry.path();
+    if (entry.path().extension() == ".half") data = entry.path();
+  }
+  const std::string good = read_text_file(state);
+  const auto with = [&](const std::string& name, const nlohmann::json& value) {
+    auto changed = nlohmann::json::parse(good);
+    changed[name] = value;
+    return changed.dump();
+  };
+  for (const std::string& bad :
+       {with("skipped", {{1'000'000, "no picture has this number"}}), with("skipped", {{-1, "nor this"}}),
+        with("width", 1 << 30), with("rows", -2), with("columns", 30'000), with("width", "24"),
+        std::string(100'000, '['), std::string()}) {
+    SCOPED_TRACE(bad.substr(0, 200));
+    write_file_atomically(state, bad);
+    computed = 0;
+    EXPECT_TRUE(features_of(request, 2, 2, &computed).hidden.equal(expected));
+    EXPECT_GT(computed, 0);
+  }
+  fs::resize_file(data, 100);
+  computed = 0;
+  EXPECT_TRUE(features_of(request, 2, 2, &computed).hidden.equal(expected));
+  EXPECT_GT(computed, 0);
+}
 
 TEST_F(FeatureCache, IsFilledOnceAndServesLaterLayers) {
   int computed = 0;
