@@ -1,11 +1,13 @@
 // What the fuzz targets share: each is a reader that may refuse its input by an Error, and by nothing else.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -38,6 +40,28 @@ inline std::filesystem::path file(const char* name, const std::string_view bytes
   if (out == nullptr || std::fwrite(bytes.data(), 1, bytes.size(), out) != bytes.size()) std::abort();
   std::fclose(out);
   return path;
+}
+
+// Between the parts of an input.
+inline constexpr std::string_view divider = "\n====\n";
+
+// The text up to the next `mark`, which is removed with it.
+inline std::string_view next(std::string_view& text, const std::string_view mark = divider) {
+  const std::size_t end = std::min(text.find(mark), text.size());
+  const std::string_view before = text.substr(0, end);
+  text.remove_prefix(std::min(text.size(), end + mark.size()));
+  return before;
+}
+
+// Each part becomes one of these files of folder(), in their order. A file whose part is missing or empty is
+// not there.
+inline void files(std::string_view parts, const std::initializer_list<const char*> names) {
+  for (const char* const name : names) {
+    if (const std::string_view part = next(parts); part.empty())
+      std::filesystem::remove(folder() / name);
+    else
+      file(name, part);
+  }
 }
 
 template <typename Read>

@@ -32,14 +32,6 @@ struct Handle {
 };
 Handle handle; // fetching is done by one at a time
 
-// The text up to the next `mark`, which is removed with it.
-std::string_view next(std::string_view& text, const std::string_view mark) {
-  const std::size_t end = std::min(text.find(mark), text.size());
-  const std::string_view before = text.substr(0, end);
-  text.remove_prefix(std::min(text.size(), end + mark.size()));
-  return before;
-}
-
 std::string redirect_of(const std::string& location) {
   std::string target;
   CURLU* const url = curl_url();
@@ -100,12 +92,12 @@ CURLcode curl_easy_getinfo(CURL*, CURLINFO info, ...) {
 
 CURLcode curl_easy_perform(CURL*) {
   if (answers.empty()) return CURLE_COULDNT_CONNECT;
-  std::string_view answer = next(answers, "\n====\n");
-  const std::string status(next(answer, "\n"));
+  std::string_view answer = fuzz::next(answers);
+  const std::string status(fuzz::next(answer, "\n"));
   const long number = std::strtol(status.c_str(), nullptr, 10);
   if (number < 0 && number > -CURL_LAST) return static_cast<CURLcode>(-number);
   handle.status = std::clamp(number, 100L, 599L);
-  for (std::string_view line = next(answer, "\n"); !line.empty(); line = next(answer, "\n"))
+  for (std::string_view line = fuzz::next(answer, "\n"); !line.empty(); line = fuzz::next(answer, "\n"))
     take_header(std::string(line));
   if (handle.no_body) return CURLE_OK;
   std::string body(answer);
