@@ -52,6 +52,20 @@ std::string format_name(Bytes bytes) {
   return "picture";
 }
 
+// stb_image takes a PNG beyond limits of its own for no picture at all.
+void check_png_pixels(const Bytes bytes, const std::int64_t most_pixels, const std::string& subject) {
+  constexpr std::size_t width_at = 16, height_at = 20, end = 24; // in the first chunk
+  constexpr std::int64_t longest_side = (std::int64_t{1} << 31) - 1;
+  if (!begins_with(bytes, "\x89PNG") || bytes.size() < end) return;
+  const auto number = [&](const std::size_t at) {
+    std::int64_t value = 0;
+    for (std::size_t i = at; i < at + 4; ++i) value = 256 * value + bytes[i];
+    return value;
+  };
+  const std::int64_t width = number(width_at), height = number(height_at);
+  if (std::max(width, height) <= longest_side) check_pixels(width, height, most_pixels, subject);
+}
+
 Image decode_by_stb(const Bytes bytes, const std::string& subject, const std::int64_t most_pixels) {
   const auto broken = [&](const std::string& reason) {
     return BrokenFile(subject, "unreadable or truncated " + format_name(bytes) + reason, "fetch it again");
@@ -63,6 +77,7 @@ Image decode_by_stb(const Bytes bytes, const std::string& subject, const std::in
   int height = 0;
   int channels = 0;
   try {
+    check_png_pixels(bytes, most_pixels, subject);
     if (stbi_info_from_memory(bytes.data(), size, &width, &height, &channels) == 0)
       throw ForeignFile(subject, "is not a picture that can be read", formats);
     // A BMP whose first row is the upper one has a negative height here.

@@ -120,6 +120,15 @@ bool is_file_name(const std::string_view name) {
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
 }
 
+bool has_file(const fs::path& file) {
+  std::error_code failure;
+  if (fs::exists(file, failure)) return true;
+  if (!fs::is_symlink(fs::symlink_status(file, failure))) return false;
+  const std::string target = fs::read_symlink(file, failure).string();
+  throw Error(file.string(), "is a link to " + target + ", which leads nowhere",
+              "get the file again (hydrascope fetch gets a model's)");
+}
+
 std::string last_name(const fs::path& path) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }

@@ -22,6 +22,10 @@ std::filesystem::path cache_folder();    // $XDG_CACHE_HOME/hydrascope or ~/.cac
 std::filesystem::path data_folder();   // $XDG_DATA_HOME/hydrascope or ~/.local/share/hydrascope (not created)
 std::filesystem::path config_folder(); // $XDG_CONFIG_HOME/hydrascope or ~/.config/hydrascope (not created)
 
+// Whether there is such a file or folder. Throws Error for a symbolic link that leads nowhere, as a cache
+// whose contents were removed holds.
+bool has_file(const std::filesystem::path& file);
+
 // The last component of a path, also of one that ends with a slash: "photographs" of /home/ada/photographs/.
 std::string last_name(const std::filesystem::path& path);
 

@@ -357,15 +357,15 @@ void PrefixCache::erase(const std::string& key) {
   entries_.erase(found);
 }
 
-void check_finite(const at::Tensor& hidden, const Model& model) {
-  if (at::isfinite(hidden).all().item<bool>()) return;
+void check_finite(const at::Tensor& results, const Model& model) {
+  if (at::isfinite(results).all().item<bool>()) return;
   const std::string folder = model.info().folder.string();
   // Only after a failure: checking all weights before every run would take as long as a run.
-  for (const std::string& name : model.parameter_names())
-    if (!at::isfinite(model.parameter(name)).all().item<bool>())
+  for (const auto& [name, tensor] : model.tensors())
+    if (at::isFloatingType(tensor.scalar_type()) && !at::isfinite(tensor).all().item<bool>())
       throw BrokenFile(folder, fmt::format("\"{}\" holds NaN or infinity", name),
                        "get the model (or the adapter over it) again");
-  throw Error(folder, "the hidden states are no longer finite although all weights are",
+  throw Error(folder, "its results are no longer finite although all weights are",
               "try --dtype float32 or other kernels");
 }
 

@@ -139,8 +139,8 @@ PassOutcome run_pass(const Pass& pass, PrefixCache& cache, const std::stop_token
 // The same without a cache.
 PassOutcome run_pass(const Pass& pass, const std::stop_token& stop = {}, const TapVisitor& visit = {});
 
-// Throws BrokenFile that names the parameter if the hidden states hold NaN or infinity because the weights
-// do, Error if they do although all weights are finite.
-void check_finite(const at::Tensor& hidden, const Model& model);
+// For hidden states or logits that hold NaN or infinity: throws BrokenFile that names the weight, of the
+// model or of a kernel, that does, Error if all weights are finite.
+void check_finite(const at::Tensor& results, const Model& model);
 
 } // namespace hydrascope

@@ -255,6 +255,53 @@ TEST(BytePair, LongTextsWithoutABoundary) {
   EXPECT_EQ(tokenizer.encode(std::string(300'000, ' ')).back().end, 300'000);
 }
 
+// The ids of Hugging Face's tokenizers 0.23: how many, and the hash of all.
+struct LongText {
+  const char* name;
+  bool composed; // with the normalizer NFC
+  const std::string* text;
+  std::size_t tokens;
+  std::uint32_t hash;
+};
+
+TEST(BytePair, TextsOfAMegabyteAreReadAsTheReferenceReadsThem) {
+  std::string marks = "a", acutes = "a", line;
+  for (int i = 0; i < 250'000; ++i) {
+    marks += "\u0301\u0323"; // above and below the letter
+    acutes += "\u0301\u0301";
+    line += "the ";
+  }
+  const std::string word(1'000'000, 'a');
+  for (const LongText& one : {LongText{"gpt2", false, &marks, 750'001, 0x141FC544},
+                              LongText{"gpt2", false, &word, 125'000, 0x8CE40565},
+                              LongText{"gpt2", false, &line, 250'001, 0x4100B126},
+                              LongText{"gpt2", true, &acutes, 500'000, 0x0CD69308},
+                              LongText{"gpt2", true, &marks, 750'000, 0xFF3F795E},
+                              LongText{"smollm2", false, &marks, 500'001, 0x9F651C46},
+                              LongText{"smollm2", false, &word, 125'000, 0xEA04FDC5},
+                              LongText{"smollm2", false, &line, 250'001, 0xC21F2DB8},
+                              LongText{"llama3", false, &marks, 750'001, 0xE005B235},
+                              LongText{"llama3", false, &word, 125'000, 0x9E82CED5},
+                              LongText{"llama3", false, &line, 250'001, 0x6D3A8797}}) {
+    SCOPED_TRACE(fmt::format("{}, {} tokens", one.name, one.tokens));
+    json settings = golden_json(fs::path(one.name) / "tokenizer.json");
+    if (one.composed) settings["normalizer"] = {{"type", "NFC"}};
+    const test::ScratchFolder folder;
+    folder.write("tokenizer.json", settings.dump());
+    const BytePair tokenizer = load_byte_pair(folder.path());
+    std::string ids, bytes;
+    for (const std::int32_t id : ids_of(tokenizer, *one.text, false)) {
+      append_number(ids, static_cast<std::uint32_t>(id));
+      bytes += tokenizer.bytes(id);
+    }
+    EXPECT_EQ(ids.size() / sizeof(std::uint32_t), one.tokens);
+    EXPECT_EQ(test::fnv32(ids), one.hash);
+    if (!one.composed) {
+      EXPECT_TRUE(bytes == *one.text); // a failure does not print a megabyte
+    }
+  }
+}
+
 TEST(BytePair, TokensAreShownAsText) {
   const BytePair tokenizer = load_byte_pair(golden / "gpt2");
   const auto shown = [&](std::string_view text) {

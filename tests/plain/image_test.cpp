@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <zlib.h>
 
 #include "engine/base/error.h"
 #include "engine/base/image.h"
@@ -55,6 +56,25 @@ TEST(Decoding, JpegIsUprightAndCloseToLibjpeg) {
     for (std::size_t i = 0; i < bytes.size(); ++i) sum += std::abs(int{bytes[i]} - int{image.rgb[i]});
     EXPECT_LT(sum / static_cast<double>(bytes.size()), 2.0) << name;
   }
+}
+
+// Every sample is 40,000 of 65,535, as Pillow reads it: 155.6 of 255.
+TEST(Decoding, SixteenBitsBecomeEight) {
+  const Image image = load_image(test::source_folder() / "tests/fuzz/seeds/image/png-16");
+  EXPECT_EQ(image.width, 3);
+  EXPECT_EQ(image.rgb, std::vector<std::uint8_t>(27, 156));
+}
+
+// The colours that Pillow 13 gives, by libjpeg-turbo. A JPEG of Adobe's holds its inks inverted.
+TEST(Decoding, InksBecomeRgb) {
+  const Image image = load_image(test::source_folder() / "tests/fuzz/seeds/image/jpeg-cmyk");
+  const std::vector<int> expected{1,   1,   6,   9,   6,   27,  23,  14,  74,  37,  22,  86,  46,  27,  125,
+                                  63,  33,  147, 71,  38,  194, 85,  46,  200, 99,  54,  245, 108, 59,  22,
+                                  119, 74,  54,  128, 79,  89,  142, 87,  116, 155, 95,  148, 165, 100, 195,
+                                  184, 101, 209, 193, 106, 242, 206, 114, 19,  220, 122, 32,  229, 127, 77};
+  ASSERT_EQ(image.rgb.size(), expected.size());
+  EXPECT_EQ(image.width, 5);
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(int{image.rgb[i]}, expected[i], 2) << i;
 }
 
 TEST(Decoding, ErrorsNameFileAndReason) {
@@ -211,6 +231,43 @@ TEST(Image, AnEmptyPictureIsRefused) {
   using namespace std::string_literals;
   const std::string gif = "GIF89a\0\0\1\0\0\0\0,\0\0\0\0\0\0\1\0\0\2\0;"s;
   EXPECT_THROW(decode_image({reinterpret_cast<const std::uint8_t*>(gif.data()), gif.size()}, "x.gif"), Error);
+}
+
+// A PNG (8 bits, RGB) that ends after its header.
+std::string header_of_png(const std::uint32_t width, const std::uint32_t height, const char colours = 2) {
+  using namespace std::string_literals;
+  const auto big_endian = [](const std::uint32_t number) {
+    std::string bytes;
+    for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(number >> shift & 0xFFU);
+    return bytes;
+  };
+  const std::string header = "IHDR" + big_endian(width) + big_endian(height) + "\x08"s + colours + "\0\0\0"s;
+  const auto crc =
+      ::crc32(0, reinterpret_cast<const Bytef*>(header.data()), static_cast<uInt>(header.size()));
+  return "\x89PNG\r\n\x1a\n\0\0\0\x0d"s + header + big_endian(static_cast<std::uint32_t>(crc));
+}
+
+std::string header_of_gif(const std::uint32_t width, const std::uint32_t height) {
+  using namespace std::string_literals;
+  std::string bytes = "GIF89a";
+  for (const std::uint32_t number : {width, width >> 8, height, height >> 8})
+    bytes += static_cast<char>(number & 0xFFU);
+  return bytes + "\0\0\0;"s;
+}
+
+TEST(Image, AHeaderThatAnnouncesTooManyPixelsIsRefused) {
+  constexpr std::uint32_t side = 16384; // the limit is 2²⁸ pixels
+  constexpr char with_alpha = 6;        // stb_image takes such a large one for no picture
+  for (const std::string& file : {header_of_png(side + 1, side), header_of_png(side + 1, side, with_alpha),
+                                  header_of_gif(side + 1, side)}) {
+    try {
+      decode_image(file, "large");
+      ADD_FAILURE() << "was read";
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(), "large: is 16385 by 16384 pixels; use a picture of at most 268 megapixels");
+    }
+  }
+  EXPECT_THROW(decode_image(header_of_png(side, side), "cut off"), BrokenFile);
 }
 
 Image pnm(const std::string& bytes) {

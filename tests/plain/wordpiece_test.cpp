@@ -34,6 +34,12 @@ std::vector<std::int32_t> encode(const WordPiece& tokenizer, std::string_view li
                                        : tokenizer.encode(line.substr(0, tab), line.substr(tab + 1));
 }
 
+std::vector<std::string> tokens_of(const WordPiece& tokenizer, std::string_view text) {
+  std::vector<std::string> tokens;
+  for (const std::int32_t id : tokenizer.encode(text)) tokens.push_back(tokenizer.token(id));
+  return tokens;
+}
+
 // The hashes of all lines' ids, each as little-endian uint32.
 std::string hashes(const WordPiece& tokenizer) {
   std::string result;
@@ -145,6 +151,33 @@ TEST(WordPiece, InvalidBytesAndLongWordsAreTaken) {
   EXPECT_GT(tokenizer.encode(std::string(100, 'a')).size(), 3U);
 }
 
+// The tokens that Hugging Face's tokenizers 0.23 gives. Stripping accents leaves the letter; where they stay,
+// the word has more than 100 characters.
+TEST(WordPiece, HalfAMillionMarksOnOneLetter) {
+  std::string text = "a";
+  for (int i = 0; i < 250'000; ++i) text += "\u0301\u0323"; // above and below: they change places
+  text += " the";
+  using Tokens = std::vector<std::string>;
+  EXPECT_EQ(tokens_of(load_wordpiece(golden / "uncased"), text), (Tokens{"[CLS]", "a", "the", "[SEP]"}));
+  EXPECT_EQ(tokens_of(load_wordpiece(golden / "cased"), text), (Tokens{"[CLS]", "[UNK]", "the", "[SEP]"}));
+}
+
+TEST(WordPiece, AWordAndALineOfAMegabyte) {
+  std::vector<std::string> expected{"[CLS]"};
+  std::string line;
+  for (int i = 0; i < 250'000; ++i) {
+    line += "the ";
+    expected.emplace_back("the");
+  }
+  expected.emplace_back("[SEP]");
+  for (const char* const name : {"uncased", "cased"}) {
+    const WordPiece tokenizer = load_wordpiece(golden / name);
+    EXPECT_EQ(tokens_of(tokenizer, std::string(1'000'000, 'a') + " the"),
+              (std::vector<std::string>{"[CLS]", "[UNK]", "the", "[SEP]"}));
+    EXPECT_TRUE(tokens_of(tokenizer, line) == expected) << name; // a failure does not print them all
+  }
+}
+
 TEST(WordPiece, SpecialTokensHaveTheirOptions) {
   WordPieceSettings settings;
   settings.vocabulary = {"[UNK]", "[CLS]", "[SEP]", "<m>", "a", "##b", "b", "!"};
@@ -197,6 +230,24 @@ TEST(WordPieceFiles, JapaneseTokenizersAreNotReadAsBerts) {
   scratch.write("tokenizer_config.json", R"({"tokenizer_class": "BertTokenizer"})");
   scratch.write("config.json", R"({"model_type": "bert"})");
   EXPECT_EQ(load_wordpiece(scratch.path()).encode("a"), (std::vector<std::int32_t>{2, 4, 3}));
+}
+
+// A cache that has lost its contents: with the defaults in place of a file, a cased text would be read as
+// another.
+TEST(WordPieceFiles, LinksThatLeadNowhereAreRefused) {
+  const test::ScratchFolder scratch;
+  scratch.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n");
+  for (const std::string name : {"config.json", "tokenizer_config.json", "tokenizer.json"}) {
+    fs::create_symlink("../blobs/absent", scratch.path() / name);
+    try {
+      load_wordpiece(scratch.path());
+      ADD_FAILURE() << name << " was left out in silence";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(name + ": is a link to ../blobs/absent"), std::string::npos)
+          << error.what();
+    }
+    fs::remove(scratch.path() / name);
+  }
 }
 
 } // namespace

@@ -120,7 +120,13 @@ int watch(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return static_cast<Transfer*>(user)->stop->stop_requested() ? 1 : 0;
 }
 
-[[noreturn]] void fail(CURLcode code, const std::string& origin, const char* details) {
+[[noreturn]] void fail(CURL* handle, CURLcode code, const std::string& origin, const char* details) {
+  long of_proxy =
+      0; // the status of its answer to CONNECT; libcurl's code does not tell it from a cut transfer
+  curl_easy_getinfo(handle, CURLINFO_HTTP_CONNECTCODE, &of_proxy);
+  if (of_proxy >= 300)
+    throw TransferFailure(origin, fmt::format("the proxy refuses the connection (status {})", of_proxy),
+                          "check https_proxy, with name and password where it asks for them", false);
   switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
@@ -241,7 +247,7 @@ private:
     if (transfer.problem) std::rethrow_exception(transfer.problem);
     if (stop.stop_requested()) throw Cancelled(); // however the transfer ended
     if (code != CURLE_OK)
-      fail(code, shown_origin(url), details[0] != '\0' ? details.data() : curl_easy_strerror(code));
+      fail(handle, code, shown_origin(url), details[0] != '\0' ? details.data() : curl_easy_strerror(code));
     transfer.begin(); // of a reply without a body
     return std::move(transfer.reply);
   }

@@ -1,14 +1,13 @@
 #include "engine/models/tokenizer/aligned_text.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
-#include <memory>
-#include <new>
+#include <vector>
 
 #include <utf8proc.h>
 
 #include "engine/base/text.h"
+#include "engine/models/tokenizer/canonical_order.h"
 #include "engine/models/tokenizer/stand_ins.h"
 
 namespace hydrascope {
@@ -46,20 +45,22 @@ bool may_join(char32_t point) {
   return mark && !is_unknown(point);
 }
 
-struct Free {
-  void operator()(utf8proc_uint8_t* memory) const { std::free(memory); } // NOLINT: utf8proc calls malloc
-};
-
 std::string compose(std::string_view part) {
-  utf8proc_uint8_t* memory = nullptr;
+  if (!is_utf8(part)) return std::string(part);
+  std::vector<char32_t> points;
+  for (std::size_t at = 0; at < part.size();) {
+    const CodePoint point = code_point_at(part, at);
+    append_decomposed(points, point.value);
+    at += point.length;
+  }
+  order_marks(points);
+  std::vector<utf8proc_int32_t> buffer(points.begin(), points.end());
+  buffer.push_back(0); // utf8proc writes the text in place, and a byte behind it
   const auto length =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(part.data()),
-                   static_cast<utf8proc_ssize_t>(part.size()), &memory,
-                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE)); // NOLINT: flags
-  const std::unique_ptr<utf8proc_uint8_t, Free> owner(memory);
-  if (length == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
+      utf8proc_reencode(buffer.data(), static_cast<utf8proc_ssize_t>(points.size()),
+                        static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE)); // NOLINT: flags
   if (length < 0) return std::string(part);
-  return {reinterpret_cast<const char*>(memory), static_cast<std::size_t>(length)};
+  return {reinterpret_cast<const char*>(buffer.data()), static_cast<std::size_t>(length)};
 }
 
 } // namespace

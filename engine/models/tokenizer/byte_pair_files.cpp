@@ -15,13 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-bool is_there(const fs::path& file) {
-  std::error_code error;
-  return fs::exists(file, error);
-}
-
 ConfigFields optional_fields(const fs::path& file) {
-  return is_there(file) ? tokenizer_fields(file) : ConfigFields(json::object(), file);
+  return has_file(file) ? tokenizer_fields(file) : ConfigFields(json::object(), file);
 }
 
 // A token is written as text, or as an object with its content; empty if it is not named.
@@ -134,7 +129,7 @@ void read_begin_and_ends(const fs::path& folder, const ConfigFields& tokenizer, 
 
 bool has_byte_pair(const fs::path& folder) {
   const fs::path file = folder / "tokenizer.json";
-  if (!is_there(file)) return is_there(folder / "vocab.json") && is_there(folder / "merges.txt");
+  if (!has_file(file)) return has_file(folder / "vocab.json") && has_file(folder / "merges.txt");
   const ConfigFields fields = tokenizer_fields(file);
   if (!fields.has("model") || !fields.value("model").is_object()) return false;
   const json& model = fields.value("model");
@@ -144,11 +139,11 @@ bool has_byte_pair(const fs::path& folder) {
 BytePairSettings read_byte_pair_settings(const fs::path& folder) {
   const ConfigFields config = optional_fields(folder / "tokenizer_config.json");
   BytePairSettings settings;
-  if (const fs::path file = folder / "tokenizer.json"; is_there(file)) {
+  if (const fs::path file = folder / "tokenizer.json"; has_file(file)) {
     const ConfigFields fields = tokenizer_fields(file);
     TokenTable table(vocabulary_of_tokenizer_json(fields), file);
     settings = settings_of_tokenizer_json(fields, table);
-  } else if (is_there(folder / "vocab.json") && is_there(folder / "merges.txt")) {
+  } else if (has_file(folder / "vocab.json") && has_file(folder / "merges.txt")) {
     settings = settings_of_tables(folder, config);
   } else {
     throw Error(folder.string(), "has neither tokenizer.json nor vocab.json with merges.txt",

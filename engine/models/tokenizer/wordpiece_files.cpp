@@ -106,8 +106,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 // Japanese BERTs have a vocab.txt, too, of words that a dictionary finds, or of characters.
 void refuse_japanese(const fs::path& file, const ConfigFields& config) {
   const auto model_file = file.parent_path() / "config.json"; // older ones name the class there
-  const ConfigFields model = fs::exists(model_file) ? ConfigFields::of_file(model_file)
-                                                    : ConfigFields(nlohmann::json::object(), model_file);
+  const ConfigFields model = has_file(model_file) ? ConfigFields::of_file(model_file)
+                                                  : ConfigFields(nlohmann::json::object(), model_file);
   const std::string kind = config.text("tokenizer_class", model.text("tokenizer_class", ""));
   const std::string words = config.text("word_tokenizer_type", "basic");
   const std::string pieces = config.text("subword_tokenizer_type", "wordpiece");
@@ -156,10 +156,10 @@ WordPieceSettings from_vocabulary(const fs::path& file, const ConfigFields& conf
 
 WordPieceSettings read_wordpiece_settings(const fs::path& folder) {
   const fs::path config_file = folder / "tokenizer_config.json";
-  const ConfigFields config = fs::exists(config_file) ? ConfigFields::of_file(config_file)
-                                                      : ConfigFields(nlohmann::json::object(), config_file);
-  if (fs::exists(folder / "tokenizer.json")) return from_tokenizer_json(folder / "tokenizer.json", config);
-  if (fs::exists(folder / "vocab.txt")) return from_vocabulary(folder / "vocab.txt", config);
+  const ConfigFields config = has_file(config_file) ? ConfigFields::of_file(config_file)
+                                                    : ConfigFields(nlohmann::json::object(), config_file);
+  if (has_file(folder / "tokenizer.json")) return from_tokenizer_json(folder / "tokenizer.json", config);
+  if (has_file(folder / "vocab.txt")) return from_vocabulary(folder / "vocab.txt", config);
   throw Error(folder.string(), "has neither tokenizer.json nor vocab.txt", "fetch all files of the model");
 }
 

@@ -176,16 +176,6 @@ std::string how_to_complete(const fs::path& folder) {
                             : "get the rest with hydrascope fetch " + repository;
 }
 
-// Throws Error for a link that leads nowhere, as a cache that lost its blobs holds.
-bool is_there(const fs::path& file) {
-  std::error_code failure;
-  if (fs::exists(file, failure)) return true;
-  if (!fs::is_symlink(fs::symlink_status(file, failure))) return false;
-  const std::string target = fs::read_symlink(file, failure).string();
-  throw Error(file.string(), "is a link to " + target + ", which leads nowhere",
-              how_to_complete(file.parent_path()));
-}
-
 Checkpoint read_shards(const fs::path& index) {
   const ConfigFields fields = ConfigFields::of_file(index);
   const ConfigFields map = fields.object("weight_map");
@@ -200,7 +190,7 @@ Checkpoint read_shards(const fs::path& index) {
   Checkpoint checkpoint;
   for (const std::string& shard : shards) {
     const fs::path file = index.parent_path() / shard;
-    if (!is_there(file)) throw Error(file.string(), "is missing", how_to_complete(index.parent_path()));
+    if (!has_file(file)) throw Error(file.string(), "is missing", how_to_complete(index.parent_path()));
     add_file(checkpoint, file);
   }
   for (const auto& entry : map.values().items())
@@ -281,9 +271,9 @@ Checkpoint read_checkpoint(const fs::path& folder) {
   const fs::path single = folder / "model.safetensors";
   const fs::path index = folder / "model.safetensors.index.json";
   Checkpoint checkpoint;
-  if (is_there(single)) {
+  if (has_file(single)) {
     add_file(checkpoint, single);
-  } else if (is_there(index)) {
+  } else if (has_file(index)) {
     checkpoint = read_shards(index);
   } else if (fs::exists(folder / "pytorch_model.bin")) {
     throw Error(folder.string(), "has only pytorch_model.bin, which is not read",

@@ -216,8 +216,7 @@ Activation read_activation(const ConfigFields& fields, const std::string& key, c
 
 ModelConfig read_config(const std::filesystem::path& folder) {
   const auto file = folder / "config.json";
-  if (!std::filesystem::exists(file))
-    throw Error(folder.string(), "has no config.json", "name a Hugging Face model folder");
+  if (!has_file(file)) throw Error(folder.string(), "has no config.json", "name a Hugging Face model folder");
   std::string stamp = model_stamp(folder); // before anything is read: a file may change meanwhile
   const ConfigFields fields = ConfigFields::of_file(file);
   const std::string type = fields.text("model_type", "");

@@ -10,6 +10,7 @@
 #include "engine/base/config_fields.h"
 #include "engine/base/error.h"
 #include "engine/base/image.h"
+#include "engine/base/paths.h"
 
 namespace hydrascope {
 namespace {
@@ -280,7 +281,7 @@ ProcessedImage process_image(const Image& image, const ImageProcessor& processor
 
 ImageProcessor read_image_processor(const std::filesystem::path& folder, const ModelConfig& config) {
   const auto file = folder / "preprocessor_config.json";
-  if (std::filesystem::exists(file)) return from_file(file, config);
+  if (has_file(file)) return from_file(file, config);
   return config.timm ? from_timm(config) : of_family(config);
 }
 

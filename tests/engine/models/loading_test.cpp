@@ -254,6 +254,22 @@ TEST_F(LoadingModels, ShardsAreReadThroughTheirIndex) {
   write_file_atomically(index, nlohmann::json{{"weight_map", map}}.dump());
   fs::remove(folder_ / "b.safetensors");
   EXPECT_NE(refusal<Error>().find("b.safetensors"), std::string::npos);
+  fs::copy_file(golden_folder() / "models/bert/model.safetensors", folder_ / "b.safetensors");
+  EXPECT_NE(refusal<BrokenFile>().find("b.safetensors: holds 'bert.encoder.layer.0."), std::string::npos);
+}
+
+TEST_F(LoadingModels, LinksThatLeadNowhereAreRefused) {
+  for (const std::string name : {"model.safetensors", "config.json"}) {
+    const fs::path file = folder_ / name, aside = folder_ / "aside";
+    fs::rename(file, aside);
+    for (const std::string& target : {std::string("../blobs/absent"), name}) { // the second one to itself
+      fs::create_symlink(target, file);
+      const std::string start = file.string() + ": is a link to " + target + ", which leads nowhere; ";
+      EXPECT_EQ(refusal<Error>().substr(0, start.size()), start);
+      fs::remove(file);
+    }
+    fs::rename(aside, file);
+  }
 }
 
 TEST_F(LoadingModels, WhatPublishedCheckpointsLeaveOutMayBeMissing) {

@@ -106,6 +106,22 @@ TEST(TextInput, IsCutAtThePositionTable) {
   EXPECT_EQ(pair.token_types.sum().item<std::int64_t>(), 3);
 }
 
+// The numbers of tokens are those of Hugging Face's tokenizers.
+TEST(TextInput, OfAMegabyteIsCutWithANote) {
+  std::string line;
+  for (int i = 0; i < 250'000; ++i) line += "cat ";
+  const std::string word(1'000'000, 'a');
+  const auto bert = load_model(golden_folder() / "models" / "bert");
+  EXPECT_EQ(bert->prepare_text(line).note, "text cut at 24 of 250002 tokens");
+  const ModelInput unknown = bert->prepare_text(word);
+  ASSERT_EQ(unknown.tokens.size(), 3U);
+  EXPECT_EQ(unknown.tokens[1].text, "[UNK]");
+  EXPECT_EQ(unknown.note, "");
+  const ModelInput bytes = load_model(golden_folder() / "decoders" / "written")->prepare_text(word);
+  EXPECT_EQ(bytes.token_ids.size(1), 512);
+  EXPECT_EQ(bytes.note, "text cut at 512 of 1000000 tokens");
+}
+
 // Of 21 tokens beside the special ones the longer text gets 11, the second of two that are as long: what
 // transformers' tokenizer gives with truncation to 24 tokens.
 TEST(TextInput, OfAPairThatIsCutTheLongerTextGetsTheOddToken) {

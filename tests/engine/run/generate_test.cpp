@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -246,6 +249,26 @@ TEST(Generate, DrawsFromTheLikeliestTokens) {
   for (const Sampling bad : {Sampling{.temperature = -1}, Sampling{.top_p = 0}, Sampling{.top_p = 1.5}}) {
     request.sampling = bad;
     EXPECT_THROW(generate(request), UsageError);
+  }
+}
+
+TEST(Generate, NamesTheWeightsThatAreNotFinite) {
+  for (const std::uint16_t bits :
+       {std::uint16_t{0x7E00}, std::uint16_t{0x7C00}}) { // NaN and infinity in half precision
+    const ScratchFolder folder;
+    const auto model = folder / "model";
+    std::filesystem::copy(written_model(), model);
+    const SafetensorsFile good = SafetensorsFile::open(written_model() / "model.safetensors");
+    auto tensors = good.tensors();
+    TensorView& weight = tensors.at("model.layers.1.mlp.up_proj.weight");
+    std::vector<std::byte> bytes(weight.bytes.begin(), weight.bytes.end());
+    std::memcpy(bytes.data(), &bits, sizeof bits);
+    weight.bytes = bytes;
+    write_safetensors(model / "model.safetensors", tensors);
+    GenerateRequest request = generation();
+    request.model_folder = model;
+    EXPECT_THAT(message_of<BrokenFile>([&] { generate(request); }),
+                testing::HasSubstr("layer.1.mlp.up_proj.weight\" holds NaN or infinity"));
   }
 }
 

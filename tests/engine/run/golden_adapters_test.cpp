@@ -4,11 +4,15 @@
 // kernels' formulas.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <cstddef>
 #include <filesystem>
+#include <string>
+#include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/base/error.h"
 #include "engine/base/safetensors.h"
 #include "engine/run/placement.h"
 #include "engine/run/runner.h"
@@ -99,6 +103,34 @@ TEST_P(GoldenAdapters, RunAsTransformersRunsThem) {
     EXPECT_LE(error_of(test::read(*result, HiddenStatesKey{}).at(2), expected, name + ".hidden.2"),
               tolerance);
     for (int i = 0; i < 2; ++i) test::count_comparison(placement.device);
+  }
+}
+
+// A weight of a block, of a feature map and of the classifier, which comes after the last hidden state.
+TEST(GoldenAdapter, WhoseWeightsAreNotNumbersIsRefusedByName) {
+  const SafetensorsFile good = SafetensorsFile::open(golden / "adapters/bert-hedgehog.safetensors");
+  const SafetensorsFile model = SafetensorsFile::open(golden / "models/bert/model.safetensors");
+  auto whole = good.tensors();
+  whole["classifier.bias"] = model.tensors().at("classifier.bias");
+  const auto of_map = std::ranges::find_if(
+      whole, [](const auto& tensor) { return tensor.first.starts_with("kernel.1.hedgehog."); });
+  ASSERT_NE(of_map, whole.end());
+  for (const std::string& name : {std::string("encoder.layer.1.attention.output.dense.bias"), of_map->first,
+                                  std::string("classifier.bias")}) {
+    SCOPED_TRACE(name);
+    auto tensors = whole;
+    std::vector<std::byte> bytes(tensors.at(name).bytes.begin(), tensors.at(name).bytes.end());
+    std::ranges::fill(bytes, std::byte{0xFF}); // NaN in half and in single precision
+    tensors.at(name).bytes = bytes;
+    const test::ScratchFolder folder;
+    write_safetensors(folder / "bad.safetensors", tensors, good.metadata());
+    RunRequest request;
+    request.model_folder = golden / "models/bert";
+    request.adapters = {.automatic = false, .files = {folder / "bad.safetensors"}};
+    request.schedule = ScheduleText{.kernel = "hedgehog"};
+    request.input = TextInput{"the cat", std::nullopt};
+    EXPECT_THAT(test::message_of<BrokenFile>([&] { Runner().run(request); }),
+                ::testing::HasSubstr("\"" + name + "\" holds NaN or infinity"));
   }
 }
 
