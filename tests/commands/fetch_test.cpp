@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/commands/program.h"
+#include "tests/support/free_port.h"
 #include "tests/support/hub_server.h"
 
 namespace {
@@ -77,6 +78,43 @@ TEST_F(FetchCommand, OfflineTellsWhatTheCacheHas) {
   EXPECT_NE(there.errors.find("offline"), std::string::npos);
   expect_error("fetch org/tiny-text", 1, "HF_HUB_OFFLINE");
   EXPECT_TRUE(server_.requests().empty());
+}
+
+// There is no host hub.invalid (RFC 6761): only through the proxy can its model arrive.
+TEST_F(FetchCommand, AProxyFetchesWhatCannotBeReachedDirectly) {
+  const ScopedEnvironment hub("HF_ENDPOINT", "http://hub.invalid");
+  expect_error("fetch org/tiny", 1, "http://hub.invalid: its host name cannot be resolved");
+  {
+    const ScopedEnvironment absent("http_proxy", "http://127.0.0.1:" + std::to_string(free_port()));
+    expect_error("fetch org/tiny", 1, "http://hub.invalid: cannot be reached");
+  }
+  EXPECT_TRUE(server_.requests().empty());
+
+  const ScopedEnvironment proxy("http_proxy", server_.url());
+  const Outcome fetched = hydrascope("fetch org/tiny");
+  ASSERT_EQ(fetched.status, 0) << fetched.errors;
+  EXPECT_EQ(fetched.output, snapshot("org/tiny", "models--org--tiny").string() + "\n");
+  EXPECT_NE(fetched.errors.find("3 of 3 files downloaded"), std::string::npos) << fetched.errors;
+  EXPECT_EQ(server_.count("GET", "/model.safetensors"), 1);
+  for (const HubRequest& request : server_.requests())
+    EXPECT_EQ(request.origin, "http://hub.invalid") << request.method << " " << request.path;
+}
+
+// The server speaks no TLS, so the tunnel it grants ends there; but it shows who is asked, and for which
+// host.
+TEST_F(FetchCommand, AnEncryptedHubIsReachedThroughATunnelOfTheProxy) {
+  const ScopedEnvironment hub("HF_ENDPOINT", "https://hub.invalid");
+  expect_error("fetch org/tiny", 1, "https://hub.invalid: its host name cannot be resolved");
+  const ScopedEnvironment proxy("https_proxy", server_.url());
+  expect_error("fetch org/tiny", 1, "https://hub.invalid: no trusted connection");
+  const std::vector<HubRequest> requests = server_.requests();
+  ASSERT_EQ(requests.size(), 1U);
+  EXPECT_EQ(requests[0].method, "CONNECT");
+  EXPECT_EQ(requests[0].path, "hub.invalid:443");
+
+  const ScopedEnvironment other("HF_ENDPOINT", "https://refused.invalid");
+  expect_error("fetch org/tiny", 1, "the proxy refuses the connection (status 407)");
+  EXPECT_EQ(server_.requests().size(), 2U) << "it is asked once";
 }
 
 TEST_F(FetchCommand, BadRequestsAreOneLineWithTheirStatus) {

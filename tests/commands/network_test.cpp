@@ -62,6 +62,11 @@ protected:
     EXPECT_TRUE(fs::exists(at("trace.txt"))) << arguments;
   }
 
+  void expect_no_connection(const std::string& arguments) const {
+    trace(arguments);
+    EXPECT_THAT(outward(), IsEmpty()) << arguments;
+  }
+
   static std::string golden(const std::string& name) {
     return (source_folder() / "tests/golden" / name).string();
   }
@@ -93,12 +98,41 @@ TEST_F(NetworkUse, CommandsMakeNoConnection) {
         "evaluate --json --label-column 2 --kernel elu --adapter " + golden("adapters/bert-elu.safetensors") +
             " " + text + "--data " + at("pairs.tsv"),
         "attend elu --json --input " + at("qkv.safetensors") + " --output " + at("attended.safetensors"),
-        "tokenize " + text, "flops --model " + golden("models/deit"),
-        std::string("bench kernels --json --kernels elu --tokens 16 --seconds 0.01"), std::string("doctor"),
-        std::string("kernels"), std::string("--help"), std::string("--version")}) {
-    trace(arguments);
-    EXPECT_THAT(outward(), IsEmpty()) << arguments;
-  }
+        "figure focus --model " + golden("models/deit") + " --image-size 16 --images " + picture +
+            " --kernels softmax,elu -o '" + at("{stem}-{kernel}.svg") + "'",
+        "tokenize " + text, "flops --model " + golden("models/deit")})
+    expect_no_connection(arguments);
+  for (const char* const arguments :
+       {"doctor", "kernels", "completion bash", "manual", "--help", "--version"})
+    expect_no_connection(arguments);
+  EXPECT_TRUE(server_.requests().empty());
+}
+
+TEST_F(NetworkUse, TrainingMakesNoConnection) {
+  const std::string once = " --epochs 1 --threads 1 -o ";
+  for (const std::string& arguments :
+       {"train --preset lra-listops --layers 1 --width 16 --heads 2 --chunk 20 --sequences 8 4 4" + once +
+            at("trained"),
+        "finetune --train-layers head --label-column 2 --no-adapter --model " + golden("models/bert") +
+            " --data " + at("pairs.tsv") + once + at("head.safetensors"),
+        "finetune --kernel elu --lora rank=2,alpha=4 --chunk 16 --no-adapter --model " +
+            golden("decoders/written") + " --data " + at("lines.txt") + once + at("lora.safetensors"),
+        "recall --preset small --kernel elu --sequences 8 4 4" + once + at("recall.json")})
+    expect_no_connection(arguments);
+  EXPECT_TRUE(server_.requests().empty());
+}
+
+TEST_F(NetworkUse, BenchmarksMakeNoConnection) {
+  const std::string kernels = " --kernels elu --tokens 16 --seconds 0.01";
+  const std::string window = " --image-size 16 --model " + golden("models/deit") + " " + picture;
+  const std::string decoder = " --model " + golden("decoders/written");
+  for (const std::string& arguments :
+       {"bench kernels" + kernels, "bench scaling" + kernels, "bench heads --width 4" + kernels,
+        "bench model --batch 1 --runs 1 --warm-ups 0 --schedule elu --model " + golden("models/vit"),
+        "bench generate --context 4 --tokens 2 --rounds 1" + decoder,
+        "bench write --context 4 --tokens 3" + decoder, "bench interact --repeats 1" + window,
+        "bench browse --heads 1" + window})
+    expect_no_connection(arguments);
   EXPECT_TRUE(server_.requests().empty());
 }
 
@@ -113,12 +147,15 @@ TEST_F(NetworkUse, AMissingModelIsNotFetched) {
 }
 
 TEST_F(NetworkUse, TheWindowMakesNoConnection) {
-  trace(
+  expect_no_connection(
       fmt::format("--model {} --image-size 16 {} --screenshot {} --action view.layout.compare "
                   "--action file.get_model --action help.about",
                   golden("models/deit"), picture, at("window.png")));
-  EXPECT_THAT(outward(), IsEmpty());
   EXPECT_TRUE(fs::exists(at("window.png")));
+  std::ofstream(at("script.txt")) << "action write.start\nhold 1\n";
+  expect_no_connection(fmt::format("--model {} --text 'the cat' --record {} --script {} --size 640x400",
+                                   golden("decoders/written"), at("window.webp"), at("script.txt")));
+  EXPECT_TRUE(fs::exists(at("window.webp")));
   EXPECT_TRUE(server_.requests().empty());
 }
 

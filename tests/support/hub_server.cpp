@@ -53,6 +53,12 @@ HubRequest parsed(const std::string& head) {
   HubRequest request;
   std::istringstream lines(head);
   lines >> request.method >> request.path;
+  const std::string_view scheme = "http://";
+  if (request.path.starts_with(scheme)) {
+    const std::size_t path = std::min(request.path.find('/', scheme.size()), request.path.size());
+    request.origin = request.path.substr(0, path);
+    request.path.erase(0, path);
+  }
   std::string line;
   std::getline(lines, line);
   while (std::getline(lines, line) && line.find(':') != std::string::npos) {
@@ -217,6 +223,9 @@ void HubServer::send(int connection, const HubRequest& request, const Answer& an
 }
 
 HubServer::Answer HubServer::answer(const HubRequest& request) {
+  // A proxy's tunnel is granted, and leads nowhere; to one host it is not.
+  if (request.method == "CONNECT")
+    return {.status = request.path == "refused.invalid:443" ? 407 : 200, .headers = {}, .body = {}};
   if (faults_.busy > 0) {
     --faults_.busy;
     return {.status = 503, .headers = {}, .body = "busy"};
@@ -334,7 +343,7 @@ std::map<std::string, std::string> hub_environment(const HubServer& server,
        {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH",
         "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_DISABLE_IMPLICIT_TOKEN", "SSL_CERT_FILE",
         "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY",
-        "ALL_PROXY"})
+        "ALL_PROXY", "no_proxy", "NO_PROXY"})
     values[name] = "";
   return values;
 }

@@ -1,5 +1,5 @@
 // A model hub on this machine's loopback, as far as fetching a model asks for one, with the faults that real
-// ones have.
+// ones have. As a proxy it answers in the place of every server.
 #pragma once
 
 #include <condition_variable>
@@ -15,6 +15,7 @@ namespace hydrascope::test {
 
 struct HubRequest {
   std::string method, path;
+  std::string origin; // "http://HOST" of a request to a proxy, which names the server; else empty
   std::map<std::string, std::string> headers; // names in lower case
 
   std::string header(const std::string& name) const;
