@@ -69,7 +69,7 @@ Application::~Application() {
   everything_->shut_down();
   sessions_->shut_down(*editor_);
   store_arrangement();
-  settings_file_->save(*editor_);
+  settings_file_->shut_down(*editor_);
 }
 
 void Application::start(const WindowOptions& options) {

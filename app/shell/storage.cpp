@@ -33,14 +33,25 @@ SettingsFile::SettingsFile(std::filesystem::path file, Editor& editor) : file_(s
   editor.change_settings([&](Settings& settings) { settings = std::move(loaded.settings); });
 }
 
-void SettingsFile::save(Editor& editor) {
-  if (file_.empty() || editor.settings() == saved_) return;
-  saved_ = editor.settings();
+std::string SettingsFile::write(const Settings& settings) {
+  if (file_.empty() || settings == saved_) return {};
+  saved_ = settings;
   try {
     save_settings(saved_, file_);
   } catch (const std::exception& error) {
-    editor.say(Severity::error, error_message(error));
+    return error_message(error);
   }
+  return {};
+}
+
+void SettingsFile::save(Editor& editor) {
+  if (const std::string problem = write(editor.settings()); !problem.empty())
+    editor.say(Severity::error, problem);
+}
+
+void SettingsFile::shut_down(const Editor& editor) {
+  if (const std::string problem = write(editor.settings()); !problem.empty())
+    fmt::print(stderr, "error: {}\n", problem);
 }
 
 SessionStore::SessionStore(fs::path folder, Display& display)

@@ -22,9 +22,13 @@ public:
   SettingsFile(std::filesystem::path file, Editor& editor);
   // Writes the file if the settings have changed. Reports an error once.
   void save(Editor& editor);
+  // The same once the window is gone: reports to stderr.
+  void shut_down(const Editor& editor);
   bool exists() const { return !file_.empty(); }
 
 private:
+  std::string write(const Settings& settings); // returns what went wrong
+
   std::filesystem::path file_; // empty: none
   Settings saved_;
 };
