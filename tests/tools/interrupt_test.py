@@ -1,6 +1,8 @@
 """tools/interrupt: finds programs that write half files, leave temporary ones, or fail without a message."""
+import os
 import random
 import shutil
+import subprocess
 import sys
 import unittest
 
@@ -79,6 +81,13 @@ class InterruptTest(ToolTest):
         with self.assertRaisesRegex(interrupt.Broken, "the message has no file, reason or remedy"):
             trial.read_only()
 
+    def test_notes_which_changes_a_disk_refused(self):
+        trial = self.trial("good")
+        for how, refused in ((dict(mode="full", at=2), {"file.part"}), (dict(mode="read-only"), {"file.part"}),
+                             (dict(mode="kill", at=2), set()), ({}, set())):
+            trial.case.fresh()
+            trial.runner.run(**how)
+            self.assertEqual(set(trial.runner.refused()), {f"{trial.case.out}/{name}" for name in refused}, how)
 
     def test_leaves_no_process_when_it_is_stopped(self):
         trial = self.trial("good")
@@ -86,6 +95,39 @@ class InterruptTest(ToolTest):
         process = trial.runner.start(preload=False)
         trial.runner.end()
         self.assertLess(process.returncode, 0)
+
+
+class WindowTest(ToolTest):
+    def window(self):
+        case = interrupt.PROGRAM_CASES["window"]("window", self.folder / "case")
+        case.folder.mkdir()
+        return case
+
+    def test_finds_a_window_that_does_not_tell_of_a_failed_save(self):
+        case = self.window()
+        message = "error: /it/autosave.json: cannot be written (No space left on device); free some space"
+        session, settings = (f"{case.out}/{name}.hydrascope-part" for name in ("session.json", "hydrascope/settings.json"))
+        case.title.write_text("• session – Hydrascope\n")
+        self.assertTrue(case.told(message, [session, settings]))
+        self.assertFalse(case.told("a warning", [f"{case.out}/mesa_shader_cache/0a"]))
+        with self.assertRaisesRegex(interrupt.Broken, "nothing is said of .*settings.json.*: a warning"):
+            case.told("a warning", [settings])
+        case.title.write_text("session – Hydrascope\n")
+        self.assertTrue(case.told(message, [settings]))
+        with self.assertRaisesRegex(interrupt.Broken, "the title calls the session saved"):
+            case.told(message, [session])
+
+    def test_the_keys_end_as_the_window_does(self):
+        case = self.window()
+        commands = {"xdotool": "exit 1", "closed": "exit 3", "killed": "kill -9 $$"}  # no window is ever seen
+        for name, command in commands.items():
+            script = self.folder / name
+            script.write_text(f"#!/bin/sh\n{command}\n")
+            script.chmod(0o755)
+        environment = os.environ | {"PATH": f"{self.folder}:{os.environ['PATH']}"}
+        for name, status in (("closed", 3), ("killed", -9)):
+            words = ["sh", "-c", case.keys, self.folder / name, "session.json", case.title]
+            self.assertEqual(subprocess.run(words, env=environment, timeout=60).returncode, status)
 
 
 class HubTest(ToolTest):

@@ -5,7 +5,7 @@
 //   INTERRUPT_FOLDER     absolute, without links
 //   INTERRUPT_MODE       kill, full or read-only; else changes are only noted
 //   INTERRUPT_AT         the number of the change, from 1
-//   INTERRUPT_LOG        file to which a line for each change is added
+//   INTERRUPT_LOG        file to which a line for each change is added; it ends in "refused" where the disk fails
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -67,27 +67,38 @@ enum answer { go_on, half, refuse };
 static enum answer change(const char* what, const char* path, enum kind kind) {
   if (!below(path)) return go_on;
   const long number = atomic_fetch_add(&changes, 1) + 1;
+  const char* text = getenv("INTERRUPT_AT");
+  const long at = text != NULL ? atol(text) : 1;
+  enum answer answer = go_on;
+  int error = errno;
+  const char* outcome = "";
+  switch (mode_of()) {
+    case kill_it:
+      if (number == at) answer = half;
+      break;
+    case full:
+      if (kind != grows || number < at) break;
+      answer = number == at ? half : refuse;
+      error = ENOSPC;
+      outcome = " refused";
+      break;
+    case read_only:
+      answer = refuse;
+      error = EROFS;
+      outcome = " refused";
+      break;
+    default: break;
+  }
   const char* log = getenv("INTERRUPT_LOG");
   if (log != NULL) {
-    const int saved = errno;
     char line[PATH_MAX + 64];
-    const int length = snprintf(line, sizeof line, "%ld %s %.3000s\n", number, what, path);
+    const int length = snprintf(line, sizeof line, "%ld %s %.3000s%s\n", number, what, path, outcome);
     const int to = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     syscall(SYS_write, to, line, (size_t)length);
     syscall(SYS_close, to);
-    errno = saved;
   }
-  const char* text = getenv("INTERRUPT_AT");
-  const long at = text != NULL ? atol(text) : 1;
-  switch (mode_of()) {
-    case kill_it: return number == at ? half : go_on;
-    case full:
-      if (kind != grows || number < at) return go_on;
-      errno = ENOSPC;
-      return number == at ? half : refuse;
-    case read_only: errno = EROFS; return refuse;
-    default: return go_on;
-  }
+  errno = error;
+  return answer;
 }
 
 static void end(void) {
