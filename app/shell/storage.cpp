@@ -22,6 +22,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Reports a problem, if there is one, once the window is gone. A full disk may hold stderr as well: then fmt
+// would throw, in a destructor.
+void report_at_end(const std::string& problem) {
+  if (!problem.empty()) std::fputs(("error: " + problem + "\n").c_str(), stderr);
+}
+
 } // namespace
 
 SettingsFile::SettingsFile(std::filesystem::path file, Editor& editor) : file_(std::move(file)) {
@@ -34,10 +40,11 @@ SettingsFile::SettingsFile(std::filesystem::path file, Editor& editor) : file_(s
 }
 
 std::string SettingsFile::write(const Settings& settings) {
-  if (file_.empty() || settings == saved_) return {};
   saved_ = settings;
+  failed_ = true;
   try {
     save_settings(saved_, file_);
+    failed_ = false;
   } catch (const std::exception& error) {
     return error_message(error);
   }
@@ -45,13 +52,14 @@ std::string SettingsFile::write(const Settings& settings) {
 }
 
 void SettingsFile::save(Editor& editor) {
+  if (file_.empty() || editor.settings() == saved_) return;
   if (const std::string problem = write(editor.settings()); !problem.empty())
     editor.say(Severity::error, problem);
 }
 
 void SettingsFile::shut_down(const Editor& editor) {
-  if (const std::string problem = write(editor.settings()); !problem.empty())
-    fmt::print(stderr, "error: {}\n", problem);
+  if (file_.empty() || (editor.settings() == saved_ && !failed_)) return;
+  report_at_end(write(editor.settings()));
 }
 
 SessionStore::SessionStore(fs::path folder, Display& display)
@@ -174,7 +182,7 @@ void SessionStore::update_copy(Editor& editor, double now) {
 void SessionStore::shut_down(Editor& editor) {
   const auto finish_job = [&] {
     const std::string problem = finish(editor);
-    if (!problem.empty()) fmt::print(stderr, "error: {}\n", problem); // the window is gone
+    report_at_end(problem);
   };
   for (; busy(); start_next())
     if (job_) finish_job();

@@ -22,7 +22,7 @@ public:
   SettingsFile(std::filesystem::path file, Editor& editor);
   // Writes the file if the settings have changed. Reports an error once.
   void save(Editor& editor);
-  // The same once the window is gone: reports to stderr.
+  // The same once the window is gone, also of what could not be written before. Reports to stderr.
   void shut_down(const Editor& editor);
   bool exists() const { return !file_.empty(); }
 
@@ -30,6 +30,7 @@ private:
   std::string write(const Settings& settings); // returns what went wrong
 
   std::filesystem::path file_; // empty: none
+  bool failed_ = false;        // the last writing
   Settings saved_;
 };
 

@@ -108,6 +108,14 @@ std::array<double, 3> ConfigFields::channels(const std::string& key,
   return result;
 }
 
+std::array<double, 3> ConfigFields::divisors(const std::string& key,
+                                             const std::array<double, 3>& fallback) const {
+  const std::array<double, 3> result = channels(key, fallback);
+  for (const double number : result)
+    if (number == 0 || !std::isfinite(number)) fail(key, "holds a zero or an infinity");
+  return result;
+}
+
 ConfigFields ConfigFields::object(const std::string& key) const {
   if (!has(key)) return ConfigFields(nlohmann::json::object(), file_);
   if (!value(key).is_object()) fail(key, "is not an object");

@@ -34,6 +34,8 @@ public:
                           std::optional<int> fallback = {}) const;
   // One number (for all three channels) or three.
   std::array<double, 3> channels(const std::string& key, const std::array<double, 3>& fallback) const;
+  // The same of numbers to divide by: finite, and none of them 0.
+  std::array<double, 3> divisors(const std::string& key, const std::array<double, 3>& fallback) const;
   // A nested object; empty if it is absent.
   ConfigFields object(const std::string& key) const;
 

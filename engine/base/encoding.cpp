@@ -34,7 +34,7 @@ void Digest::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(co
 
 Digest::Digest(DigestKind kind) : context_(EVP_MD_CTX_new()) {
   const EVP_MD* const algorithm = kind == DigestKind::sha1 ? EVP_sha1() : EVP_sha256();
-  if (!context_ || EVP_DigestInit_ex(context_.get(), algorithm, nullptr) != 1) // which does not say why
+  if (!context_ || EVP_DigestInit_ex(context_.get(), algorithm, nullptr) != 1)
     throw Error(kind == DigestKind::sha1 ? "SHA-1" : "SHA-256", "OpenSSL could not start it",
                 "free memory, or check the libcrypto that is installed");
 }

@@ -6,8 +6,8 @@
 
 namespace hydrascope {
 
-// The message of an Error as it is; that memory ran out or which file failed, with a remedy, of the standard
-// library's exceptions, which do not say so; what() of any other.
+// An Error's message as it is; of lack of memory and of errors of the file system one with a remedy; what()
+// of any other.
 std::string error_message(const std::exception& error);
 
 } // namespace hydrascope

@@ -54,9 +54,10 @@ std::string format_name(Bytes bytes) {
 
 // stb_image takes a PNG beyond limits of its own for no picture at all.
 void check_png_pixels(const Bytes bytes, const std::int64_t most_pixels, const std::string& subject) {
-  constexpr std::size_t width_at = 16, height_at = 20, end = 24; // in the first chunk
+  constexpr std::size_t type_at = 12, width_at = 16, height_at = 20, end = 24; // of the first chunk
   constexpr std::int64_t longest_side = (std::int64_t{1} << 31) - 1;
   if (!begins_with(bytes, "\x89PNG") || bytes.size() < end) return;
+  if (!begins_with(bytes.subspan(type_at), "IHDR")) return; // Apple's have another chunk before it
   const auto number = [&](const std::size_t at) {
     std::int64_t value = 0;
     for (std::size_t i = at; i < at + 4; ++i) value = 256 * value + bytes[i];

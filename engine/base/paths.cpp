@@ -123,6 +123,8 @@ bool is_file_name(const std::string_view name) {
 bool has_file(const fs::path& file) {
   std::error_code failure;
   if (fs::exists(file, failure)) return true;
+  if (failure && failure != std::errc::too_many_symbolic_link_levels)
+    throw Error(file.string(), failure.message(), "check the path and its permissions");
   if (!fs::is_symlink(fs::symlink_status(file, failure))) return false;
   const std::string target = fs::read_symlink(file, failure).string();
   throw Error(file.string(), "is a link to " + target + ", which leads nowhere",

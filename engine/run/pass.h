@@ -139,8 +139,8 @@ PassOutcome run_pass(const Pass& pass, PrefixCache& cache, const std::stop_token
 // The same without a cache.
 PassOutcome run_pass(const Pass& pass, const std::stop_token& stop = {}, const TapVisitor& visit = {});
 
-// For hidden states or logits that hold NaN or infinity: throws BrokenFile that names the weight, of the
-// model or of a kernel, that does, Error if all weights are finite.
+// Returns if hidden states or logits are finite. Else throws BrokenFile that names the weight, of the model
+// or of a kernel, that holds NaN or infinity, or Error if all weights are finite.
 void check_finite(const at::Tensor& results, const Model& model);
 
 } // namespace hydrascope

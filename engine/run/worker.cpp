@@ -7,7 +7,6 @@
 #include <exception>
 #include <map>
 #include <mutex>
-#include <new>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -62,10 +61,9 @@ WorkerDelivery Worker::State::run_one(const Waiting& job, const std::stop_token&
     cancelled = true;
   } catch (const Error& error) {
     delivery.error = error.what();
-  } catch (const std::bad_alloc& error) {
-    delivery.error = error_message(error);
   } catch (const std::exception& error) {
-    delivery.error = std::string("internal error: ") + error.what();
+    delivery.error = error_message(error);
+    if (delivery.error == error.what()) delivery.error.insert(0, "internal error: ");
   } catch (...) {
     delivery.error = "internal error: unknown exception";
   }

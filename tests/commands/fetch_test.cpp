@@ -80,10 +80,9 @@ TEST_F(FetchCommand, OfflineTellsWhatTheCacheHas) {
   EXPECT_TRUE(server_.requests().empty());
 }
 
-// There is no host hub.invalid (RFC 6761): only through the proxy can its model arrive.
+// There is no host hub.invalid (RFC 6761): its model can arrive through the proxy alone.
 TEST_F(FetchCommand, AProxyFetchesWhatCannotBeReachedDirectly) {
   const ScopedEnvironment hub("HF_ENDPOINT", "http://hub.invalid");
-  expect_error("fetch org/tiny", 1, "http://hub.invalid: its host name cannot be resolved");
   {
     const ScopedEnvironment absent("http_proxy", "http://127.0.0.1:" + std::to_string(free_port()));
     expect_error("fetch org/tiny", 1, "http://hub.invalid: cannot be reached");
@@ -104,7 +103,6 @@ TEST_F(FetchCommand, AProxyFetchesWhatCannotBeReachedDirectly) {
 // host.
 TEST_F(FetchCommand, AnEncryptedHubIsReachedThroughATunnelOfTheProxy) {
   const ScopedEnvironment hub("HF_ENDPOINT", "https://hub.invalid");
-  expect_error("fetch org/tiny", 1, "https://hub.invalid: its host name cannot be resolved");
   const ScopedEnvironment proxy("https_proxy", server_.url());
   expect_error("fetch org/tiny", 1, "https://hub.invalid: no trusted connection");
   const std::vector<HubRequest> requests = server_.requests();

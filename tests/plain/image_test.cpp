@@ -9,7 +9,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <zlib.h>
 
 #include "engine/base/error.h"
 #include "engine/base/image.h"
@@ -242,9 +241,12 @@ std::string header_of_png(const std::uint32_t width, const std::uint32_t height,
     return bytes;
   };
   const std::string header = "IHDR" + big_endian(width) + big_endian(height) + "\x08"s + colours + "\0\0\0"s;
-  const auto crc =
-      ::crc32(0, reinterpret_cast<const Bytef*>(header.data()), static_cast<uInt>(header.size()));
-  return "\x89PNG\r\n\x1a\n\0\0\0\x0d"s + header + big_endian(static_cast<std::uint32_t>(crc));
+  std::uint32_t crc = ~0U; // the format's check sum
+  for (const char byte : header) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0xEDB88320U : 0U);
+  }
+  return "\x89PNG\r\n\x1a\n\0\0\0\x0d"s + header + big_endian(~crc);
 }
 
 std::string header_of_gif(const std::uint32_t width, const std::uint32_t height) {

@@ -245,7 +245,7 @@ class OnDisplay(Case):
           runs && xdotool key "ctrl+$input" sleep 0.2 key Up sleep 0.2 key ctrl+s sleep 0.2
         done
         runs && xdotool search --onlyvisible --name Hydrascope getwindowname >"$2"
-        while runs; do xdotool key ctrl+q sleep 0.5; done
+        while runs; do xdotool key ctrl+q; sleep 0.5; done
         wait "$window"
         status=$?
         [ "$status" -le 128 ] || kill "-$((status - 128))" $$

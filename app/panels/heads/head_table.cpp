@@ -16,6 +16,7 @@
 #include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
 #include "app/views/table_views.h"
+#include "engine/base/error_message.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {
@@ -247,7 +248,7 @@ void HeadTableColumn::subtract(const HeadTableColumn& a, const HeadTableColumn& 
     difference.row_colours.clear();
     view.set(std::move(difference), {});
   } catch (const std::exception& reason) {
-    error = reason.what();
+    error = error_message(reason);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "app/ui/drawn_figure.h"
 #include "app/ui/widgets.h"
 #include "app/views/table_views.h"
+#include "engine/base/error_message.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {
@@ -49,7 +50,7 @@ public:
       run_ = a.run_;
       set(std::move(difference));
     } catch (const std::exception& reason) {
-      error_ = reason.what();
+      error_ = error_message(reason);
     }
   }
 

@@ -18,6 +18,7 @@
 #include "app/ui/widgets.h"
 #include "app/views/loss_view.h"
 #include "app/views/token_map.h"
+#include "engine/base/error_message.h"
 #include "engine/run/quantities/token_loss.h"
 
 namespace hydrascope::app {
@@ -64,7 +65,7 @@ public:
       named_ = a.named_;
       set(std::move(strip));
     } catch (const std::exception& reason) {
-      error_ = reason.what();
+      error_ = error_message(reason);
     }
   }
 

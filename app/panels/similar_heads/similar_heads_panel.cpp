@@ -8,6 +8,7 @@
 #include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
 #include "app/views/table_views.h"
+#include "engine/base/error_message.h"
 
 namespace hydrascope::app {
 
@@ -78,7 +79,7 @@ void SimilarHeadsColumn::subtract(const SimilarHeadsColumn& a, const SimilarHead
     view.unit = a.view.unit;
     caption = a.caption;
   } catch (const std::exception& reason) {
-    error = reason.what();
+    error = error_message(reason);
   }
 }
 

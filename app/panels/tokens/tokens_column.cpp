@@ -10,6 +10,7 @@
 #include "app/panels/map_views.h"
 #include "app/panels/side_columns.h"
 #include "app/ui/widgets.h"
+#include "engine/base/error_message.h"
 #include "engine/figures/scale.h"
 
 namespace hydrascope::app {
@@ -90,7 +91,7 @@ void TokensColumn::subtract(const TokensColumn& a, const TokensColumn& b) {
     shown_.tokens = a.shown_.tokens;
     shown_.weights = std::make_shared<WeightsResult>(subtract_weights(*a.shown_.weights, *b.shown_.weights));
   } catch (const std::exception& reason) {
-    error_ = reason.what();
+    error_ = error_message(reason);
     return;
   }
   run_ = a.run_;

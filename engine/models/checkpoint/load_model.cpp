@@ -62,7 +62,10 @@ fs::path resolve_model(std::string_view name_or_folder) {
     throw Error(name, "the bundled model is not in " + folder.string(), "run tools/setup");
   }
   const fs::path path(name);
-  if (is_model_folder(path)) return path;
+  std::error_code none;
+  const bool is_link =
+      fs::is_symlink(fs::symlink_status(path / "config.json", none)); // read_config() follows it
+  if (is_model_folder(path) || is_link) return path;
   if (capture_address(path)) return path;
   std::error_code error;
   // A file of the folder is accepted in place of the folder.

@@ -121,12 +121,16 @@ int watch(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
 }
 
 [[noreturn]] void fail(CURL* handle, CURLcode code, const std::string& origin, const char* details) {
-  long of_proxy =
-      0; // the status of its answer to CONNECT; libcurl's code does not tell it from a cut transfer
+  // The status of a proxy's answer to CONNECT: libcurl's code does not tell it from a cut transfer.
+  long of_proxy = 0;
   curl_easy_getinfo(handle, CURLINFO_HTTP_CONNECTCODE, &of_proxy);
-  if (of_proxy >= 300)
-    throw TransferFailure(origin, fmt::format("the proxy refuses the connection (status {})", of_proxy),
-                          "check https_proxy, with name and password where it asks for them", false);
+  if (of_proxy >= 300) {
+    const bool transient = of_proxy == 429 || of_proxy >= 500;
+    throw TransferFailure(
+        origin, fmt::format("the proxy refuses the connection (status {})", of_proxy),
+        transient ? "try again later" : "check https_proxy, with name and password where it asks for them",
+        transient);
+  }
   switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -134,9 +133,7 @@ void read_timm_preparation(const ConfigFields& fields, ModelConfig& config) {
   timm.crop_fraction = pretrained.real("crop_pct", 0.05, 1.0, timm.crop_fraction);
   timm.interpolation = pretrained.text("interpolation", timm.interpolation);
   timm.mean = pretrained.channels("mean", timm.mean);
-  timm.deviation = pretrained.channels("std", timm.deviation);
-  for (const double deviation : timm.deviation)
-    if (!(std::abs(deviation) > 0) || !std::isfinite(deviation)) pretrained.fail("std", "holds a zero");
+  timm.deviation = pretrained.divisors("std", timm.deviation);
   config.timm = timm;
 }
 
@@ -172,13 +169,20 @@ ModelConfig read_timm(const ConfigFields& fields, const std::string& architectur
   const ConfigFields pretrained =
       fields.object(fields.has("pretrained_cfg") ? "pretrained_cfg" : "default_cfg");
   int side = number_after(architecture, "patch16_", number_after(architecture, "patch32_", 224));
+  const int patch_side = number_after(architecture, "_patch", 16);
+  if (side > ConfigLimits::image || patch_side > ConfigLimits::patch)
+    fields.fail("architecture",
+                fmt::format("names pictures of more than {} pixels or patches of more than {}",
+                            ConfigLimits::image, ConfigLimits::patch));
   if (pretrained.has("input_size") && pretrained.value("input_size").is_array() &&
-      pretrained.value("input_size").size() == 3 && pretrained.value("input_size")[1].is_number_integer())
-    side = static_cast<int>(std::clamp<std::int64_t>(pretrained.value("input_size")[1].get<std::int64_t>(), 0,
-                                                     ConfigLimits::image + 1));
+      pretrained.value("input_size").size() == 3 && pretrained.value("input_size")[1].is_number_integer()) {
+    const auto own = pretrained.value("input_size")[1].get<std::int64_t>();
+    if (own < 1 || own > ConfigLimits::image)
+      pretrained.fail("input_size", fmt::format("is not between 1 and {}", ConfigLimits::image));
+    side = static_cast<int>(own);
+  }
   const auto image = arguments.size("img_size", 1, ConfigLimits::image, side);
-  const auto patch =
-      arguments.size("patch_size", 1, ConfigLimits::patch, number_after(architecture, "_patch", 16));
+  const auto patch = arguments.size("patch_size", 1, ConfigLimits::patch, patch_side);
   config.image_height = image[0];
   config.image_width = image[1];
   config.patch_height = patch[0];

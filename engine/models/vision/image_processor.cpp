@@ -156,9 +156,7 @@ ImageProcessor from_file(const std::filesystem::path& file, const ModelConfig& c
   if (!fields.boolean("do_rescale", true)) processor.rescale.reset();
   processor.normalize = fields.boolean("do_normalize", true);
   processor.mean = fields.channels("image_mean", processor.mean);
-  processor.deviation = fields.channels("image_std", processor.deviation);
-  for (const double deviation : processor.deviation)
-    if (!(std::abs(deviation) > 0) || !std::isfinite(deviation)) fields.fail("image_std", "holds a zero");
+  processor.deviation = fields.divisors("image_std", processor.deviation);
   return processor;
 }
 
@@ -228,11 +226,13 @@ void make_grey(Image& image) {
 CroppedImage resize_and_crop(const Image& image, const ImageProcessor& processor) {
   if (image.width < 1 || image.height < 1) throw UsageError("picture", "is empty", "open another");
   const Size size = resized(image, processor);
-  const std::int64_t pixels = std::int64_t{size.height} * size.width;
-  const std::int64_t cropped = processor.crop ? std::int64_t{(*processor.crop)[0]} * (*processor.crop)[1] : 0;
-  if (std::max(pixels, cropped) > most_pixels)
-    throw UsageError("picture", fmt::format("would be resized to {} by {} pixels", size.width, size.height),
-                     "set a smaller --image-size, or correct preprocessor_config.json");
+  const auto check = [](const char* const verb, const std::int64_t height, const std::int64_t width) {
+    if (height * width > most_pixels)
+      throw UsageError("picture", fmt::format("would be {} to {} by {} pixels", verb, width, height),
+                       "set a smaller --image-size, or correct preprocessor_config.json");
+  };
+  check("resized", size.height, size.width);
+  if (processor.crop) check("cropped", (*processor.crop)[0], (*processor.crop)[1]);
   CroppedImage result;
   result.image = size.width == image.width && size.height == image.height
                      ? image

@@ -23,7 +23,7 @@ namespace {
 
 using nlohmann::json;
 
-// Of a picture in patches, of its prefix and of the features: none that can be computed has more.
+// The longest plausible rows, columns, prefix and width; ConfigLimits::width is as large.
 constexpr std::int64_t most_of_a_side = 1 << 15;
 
 constexpr const char* no_cache_remedy = "set XDG_CACHE_HOME to a folder that can be written";
@@ -160,8 +160,11 @@ void FeatureFile::write(const Piece& piece, const std::stop_token& stop) {
   const auto row_bytes = static_cast<std::int64_t>(rows.nbytes()) / rows.size(0);
   {
     const FileLock lock(state_lock_, stop, no_cache_remedy);
-    // A state that does not fit the data would, once the file is long enough.
-    if (!read_state()) std::filesystem::remove(state_);
+    if (!read_state()) { // what is there does not fit, or was removed meanwhile: nothing is filled
+      std::filesystem::remove(state_); // before the data's file has its length, and fits again
+      done_.assign(done_.size(), false);
+      skipped_.clear();
+    }
     file.reserve(pictures_ * copies_ * row_bytes);
   }
   file.write({static_cast<const char*>(rows.const_data_ptr()), rows.nbytes()},

@@ -17,9 +17,9 @@ public:
   FarSums& operator=(const FarSums&) = delete;
 
   // Adds R keys and values (B,H_k,R,d) and returns the sums of the queries (B,H,R,d) over the keys up to
-  // their own place. ranges (B or 1,3) int64: the places [0th, 1st) of a sequence hold a key, those from the
-  // 2nd on no query, whose sums are undefined; the 0th must be 0 where there are earlier keys. Undefined:
-  // every place holds both. Differentiable where composed.
+  // their own place. ranges (B,3) int64, or (1,3) of sequences without padding: the places [0th, 1st) of a
+  // sequence hold a key, those from the 2nd on no query, whose sums are undefined; the 0th must be 0 where
+  // there are earlier keys. Undefined: every place holds both. Differentiable where composed.
   virtual WindowSums extend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                             const at::Tensor& ranges) = 0;
 
