@@ -93,7 +93,7 @@ class CaseTest(unittest.TestCase):
         entries = [{"median_ms": 8, "share_of_flops": 0.25}]
         printed = []
         comparison.printed_json, before = lambda command: printed.append(command) or entries, comparison.printed_json
-        self.addCleanup(setattr, comparison, "printed_by_loops", before)
+        self.addCleanup(setattr, comparison, "printed_json", before)
         rows = [compare.Program(arguments, "kernels"), compare.Program(arguments, "kernels", find=compare.products)]
         turn = {}
         self.assertEqual([row.turn(turn) for row in rows], [8, 2])
