@@ -215,7 +215,7 @@ private:
     if (result.model.has_classifier || std::ranges::any_of(plan_.readings, needs_logits)) {
       const at::AutoGradMode mode(focus);
       logits = pass.model.model->logits(outcome.output, pass.input.input);
-      check_finite(logits, *pass.model.model);
+      if (logits.defined()) check_finite(logits, *pass.model.model); // there are none without a classifier
     }
     if (logits.defined() && result.model.has_classifier)
       result.predictions = predictions_of(logits, *pass.model.model);

@@ -53,6 +53,15 @@ TEST_F(RunCommand, SentencesRunOnDistilledHedgehogMaps) {
   for (const json& layer : run.at("layers")) EXPECT_EQ(layer.at("untrained"), false);
 }
 
+TEST_F(RunCommand, LogitsOfAModelWithoutAClassifierAreLeftOut) {
+  const Outcome outcome =
+      hydrascope("run --text hello --tensors logits,hidden --output " + at("x.safetensors"));
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_NE(outcome.errors.find("the model has no classifier"), std::string::npos) << outcome.errors;
+  EXPECT_EQ(bytes_of(at("x.safetensors")).find("\"logits\""), std::string::npos);
+  EXPECT_FALSE(tensor(bytes_of(at("x.safetensors")), "hidden.0").empty());
+}
+
 TEST_F(RunCommand, BadRequestsAreOneLineWithTheirStatus) {
   expect_error("run", 2, "--image");
   expect_error("run --text hello --kernel hedgeog", 2, "hedgehog");
