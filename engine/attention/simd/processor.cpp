@@ -1,6 +1,8 @@
 #include "engine/attention/simd/processor.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string>
 
 #if defined(__x86_64__) && defined(__linux__)
   #include <cpuid.h>
@@ -9,6 +11,8 @@
 #ifdef __linux__
   #include <unistd.h>
 #endif
+
+#include "engine/base/error.h"
 
 namespace hydrascope::cpu {
 namespace {
@@ -26,6 +30,18 @@ bool may_use_tiles() {
 #else
   return false;
 #endif
+}
+
+// The last kind that HYDRASCOPE_PROCESSOR allows.
+Processor last_allowed() {
+  const char* const given = std::getenv("HYDRASCOPE_PROCESSOR");
+  const std::string name = given == nullptr ? "" : given;
+  if (name.empty()) return Processor::amx;
+  for (const Processor kind :
+       {Processor::plain, Processor::avx2, Processor::avx512, Processor::avx512bf16, Processor::amx})
+    if (name == name_of(kind)) return kind;
+  throw UsageError("HYDRASCOPE_PROCESSOR", "\"" + name + "\" is no kind of processor",
+                   "set it to plain, avx2, avx512, avx512bf16 or amx, or to nothing");
 }
 
 } // namespace
@@ -52,6 +68,7 @@ const std::vector<Processor>& processors() {
       if (may_use_tiles()) found.push_back(Processor::amx);
     }
 #endif
+    std::erase_if(found, [last = last_allowed()](const Processor kind) { return kind > last; });
     return found;
   }();
   return all;

@@ -16,7 +16,8 @@ constexpr bool has_bfloat16_products(const Processor processor) { return process
 
 const char* name_of(Processor processor);
 
-// All kinds that this machine can run, the fastest last.
+// All kinds that this machine can run, the fastest last; none after the kind that the environment variable
+// HYDRASCOPE_PROCESSOR names. Throws UsageError if it names none.
 const std::vector<Processor>& processors();
 
 // The fastest kind for products of floats, or of bfloat16 numbers where the machine has such products.
