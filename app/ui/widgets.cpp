@@ -211,6 +211,13 @@ bool segment(const char* label, bool on) {
   return clicked;
 }
 
+// Beside the last segment, or below the first in a narrow panel. A menu is as wide as what it holds.
+void next_segment(const char* label) {
+  constexpr float gap = 1;
+  if ((ImGui::GetCurrentWindow()->Flags & ImGuiWindowFlags_AlwaysAutoResize) != 0) return ImGui::SameLine();
+  same_line_if_fits(ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x, gap);
+}
+
 } // namespace
 
 void same_line_for_last_button(const char* label) {
@@ -227,7 +234,7 @@ int segmented(const char* id, std::span<const char* const> labels, int chosen,
   ImGui::BeginGroup(); // a tooltip applies to the whole row
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(1, ImGui::GetStyle().ItemSpacing.y));
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (i > 0) ImGui::SameLine();
+    if (i > 0) next_segment(labels[i]);
     const char* reason = i < reasons.size() ? reasons[i] : "";
     ImGui::BeginDisabled(*reason != '\0');
     if (segment(labels[i], static_cast<int>(i) == chosen)) clicked = static_cast<int>(i);

@@ -69,6 +69,50 @@ void scale_moves_everything(ImGuiTestContext* context) {
   start_over(context);
 }
 
+// No control lies beyond the right side of its panel, where it could be neither read nor clicked.
+void controls_fit(ImGuiTestContext* context) {
+  int controls = 0;
+  for (const PanelName& panel : application().panels()) {
+    const std::string window = "//###" + panel.id;
+    if (!editor().panel_open(panel.id)) continue;
+    context->WindowFocus(window.c_str());
+    settle(context);
+    ImGuiTestItemList items;
+    context->GatherItems(&items, window.c_str());
+    for (const ImGuiTestItemInfo& item : items) {
+      ++controls;
+      if ((item.Window->Flags & ImGuiWindowFlags_HorizontalScrollbar) != 0) continue;
+      const float beyond = item.RectFull.Max.x - item.Window->InnerRect.Max.x;
+      if (beyond > 1)
+        IM_ERRORF("%s: %s ends %g beyond its side", panel.id.c_str(), item.DebugLabel,
+                  static_cast<double>(beyond));
+    }
+  }
+  IM_CHECK_GT(controls, 100);
+}
+
+// Letters twice as large on a laptop's display.
+void large_letters_fit(ImGuiTestContext* context) {
+  start_over(context);
+  const ImVec2 before = ImGui::GetMainViewport()->Size;
+  resize(context, 1280, 720);
+  editor().change_settings([](Settings& settings) { settings.scale = 2; });
+  editor().emit(ResetLayout{});
+  context->Yield(20);
+  settle(context);
+  controls_fit(context);
+  open_text(editor(), "The cat sat on the mat.");
+  settle(context);
+  controls_fit(context);
+  open_decoder(context);
+  controls_fit(context);
+  start_over(context);
+  resize(context, static_cast<int>(before.x), static_cast<int>(before.y));
+  context->Yield(20); // one tab a frame comes to the front again
+  editor().emit(ResetLayout{});
+  settle(context);
+}
+
 void scale_steps(ImGuiTestContext* context) {
   start_over(context);
   context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Equal);
@@ -147,6 +191,7 @@ void register_appearance_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "appearance", "text_is_legible_in_both_themes")->TestFunc = legible;
   IM_REGISTER_TEST(engine, "appearance", "themes")->TestFunc = themes_change_what_is_drawn;
   IM_REGISTER_TEST(engine, "appearance", "scale")->TestFunc = scale_moves_everything;
+  IM_REGISTER_TEST(engine, "appearance", "large_letters_fit")->TestFunc = large_letters_fit;
   IM_REGISTER_TEST(engine, "appearance", "scale_steps")->TestFunc = scale_steps;
   IM_REGISTER_TEST(engine, "appearance", "unknown_letters")->TestFunc = unknown_letters_are_named;
   IM_REGISTER_TEST(engine, "appearance", "labels_show_all_of_a_text")->TestFunc = labels_show_all_of_a_text;

@@ -167,7 +167,11 @@ private:
       }
     }
     constexpr float least = 12; // smaller maps would say nothing: the panel scrolls instead
-    side = std::max(least, std::floor(side));
+    side = std::floor(side);
+    if (side < least) {
+      side = least;
+      per_row = std::clamp(static_cast<int>((room.x + map_gap) / (least + map_gap)), 1, layers);
+    }
     const float height = line + stacked * side + (stacked - 1) * stack_gap;
     for (int layer = 0; layer < layers; ++layer) {
       const int row = layer / per_row, column = layer % per_row;

@@ -198,15 +198,15 @@ private:
       text_tooltip(
           "Run the kernel phi in this layer, starting from the source of its present kernel, if there "
           "is one");
-    ImGui::SameLine(0, theme::grid);
+    same_line_if_fits(list_width, theme::grid);
     draw_templates();
-    ImGui::SameLine(0, theme::grid);
+    same_line_if_fits(open_width, theme::grid);
     draw_open();
   }
 
   void draw_toolbar() {
     Toolbar toolbar;
-    constexpr float name_width = 120, list_width = 104;
+    constexpr float name_width = 120;
     toolbar.add(name_width + 52, [this] {
       field_label("Name", 44);
       ImGui::SetNextItemWidth(name_width);
@@ -221,7 +221,7 @@ private:
       }
     });
     toolbar.add(list_width, [this] { draw_templates(); });
-    toolbar.add(64, [this] { draw_open(); });
+    toolbar.add(open_width, [this] { draw_open(); });
     toolbar.add(64, [this] {
       if (ImGui::Button("Save…")) editor().emit(ShowDialog{Dialog::save_map});
       if (ImGui::IsItemHovered())
@@ -240,7 +240,7 @@ private:
   }
 
   void draw_templates() {
-    ImGui::SetNextItemWidth(100);
+    ImGui::SetNextItemWidth(list_width);
     const bool open = ImGui::BeginCombo("##templates", "Start from", ImGuiComboFlags_HeightLarge);
     if (!open && ImGui::IsItemHovered())
       text_tooltip("Begin with the source of a kernel that there is, or with one of your own");
@@ -314,7 +314,8 @@ private:
   std::optional<std::vector<std::string>> own_maps_; // while their list is open
   bool everywhere_ = true;
   int alike_ = 0, layers_ = 0; // layers with this kernel, and all
-  float below_height_ = 24;    // of the lines below the editor, in the last frame
+  static constexpr float list_width = 104, open_width = 64;
+  float below_height_ = 24; // of the lines below the editor, in the last frame
 };
 
 } // namespace

@@ -17,12 +17,21 @@ namespace hydrascope::app {
 
 namespace {
 
-constexpr float form_label_width = 124;
+// Beside its control; in a narrow form above it.
+void form_label(const char* text, const char* tooltip = "") {
+  constexpr float label_width = 124, narrow = 260;
+  const bool above = ImGui::GetContentRegionAvail().x < narrow;
+  if (above && *text == '\0') return;
+  if (above)
+    ImGui::TextColored(theme::quiet, "%s", text);
+  else
+    field_label(text, label_width);
+  if (ImGui::IsItemHovered()) text_tooltip(tooltip);
+}
 
 // The label of a control, which gets the rest of the width less `room`.
 void row_label(const char* text, const char* tooltip, const float room = 0) {
-  field_label(text, form_label_width);
-  if (ImGui::IsItemHovered()) text_tooltip(tooltip);
+  form_label(text, tooltip);
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - room);
 }
 
@@ -131,7 +140,7 @@ void data_rows(Editor& editor, const TrainingOption& option, TrainingPlan& plan)
                Dialog::training_data, theme::text))
     choose_data(plan, kind, input, data);
   if (uses_bundled_data(plan, kind)) return;
-  field_label("", form_label_width);
+  form_label("");
   if (ImGui::Button(fmt::format("Use {}###bundled", bundled).c_str())) choose_data(plan, kind, input, "");
 }
 
@@ -274,7 +283,7 @@ void TrainingFields::draw(Editor& editor, const Graphics& graphics, const std::s
   }
   const TrainingPlan papers = with_papers_numbers(plan, form.kind, training_data(document));
   ImGui::BeginDisabled(papers == plan);
-  field_label("", form_label_width);
+  form_label("");
   if (ImGui::Button("Reset to the paper's values###paper_values")) plan = papers;
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
