@@ -121,9 +121,14 @@ public:
     commit_.commit = listing.commit;
     snapshot_ = repository_ / "snapshots" / listing.commit;
     const std::vector<std::string> files = files_of_model(commit_, listing.names);
-    fetch_all({files.front()}); // config.json
+    // config.json and, if there is one, how pictures are prepared: all that checked_info() reads. A link
+    // whose file was removed would be an error there.
+    const auto rest = std::ranges::find_if_not(files, [](const std::string& name) {
+      return name == "config.json" || name == "preprocessor_config.json";
+    });
+    fetch_all({files.begin(), rest});
     const ModelInfo info = checked_info();
-    fetch_all({files.begin() + 1, files.end()});
+    fetch_all({rest, files.end()});
     // These throw where the tokenizer cannot be read.
     if (info.causal || (info.input == InputKind::text && has_byte_pair(snapshot_))) {
       const BytePair tokens = load_byte_pair(snapshot_);

@@ -94,6 +94,18 @@ TEST_F(Hub, ASecondFetchDownloadsNothing) {
   EXPECT_EQ(model.files.back().sha256, sha256_of(weights()));
 }
 
+// Links of the snapshot lead nowhere then.
+TEST_F(Hub, WhatWasRemovedFromTheCacheIsFetchedAgain) {
+  fetch();
+  fs::remove(repository() / "blobs" / git_hash_of(read_text_file(snapshot() / "preprocessor_config.json")));
+  std::vector<bool> downloaded;
+  for (const FetchedFile& file : fetch().files) downloaded.push_back(file.downloaded);
+  EXPECT_EQ(downloaded, (std::vector<bool>{false, true, false}));
+  fs::remove_all(repository() / "blobs");
+  for (const FetchedFile& file : fetch().files) EXPECT_TRUE(file.downloaded) << file.name;
+  EXPECT_EQ(read_text_file(snapshot() / "model.safetensors"), weights());
+}
+
 TEST_F(Hub, ReportsProgress) {
   FetchProgress last;
   bool checked = false;
