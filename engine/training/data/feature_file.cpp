@@ -161,7 +161,9 @@ void FeatureFile::write(const Piece& piece, const std::stop_token& stop) {
   {
     const FileLock lock(state_lock_, stop, no_cache_remedy);
     if (!read_state()) { // what is there does not fit, or was removed meanwhile: nothing is filled
-      std::filesystem::remove(state_); // before the data's file has its length, and fits again
+      // Before the data's file has its length, and fits again. Not removed, as another process may be opening
+      // it.
+      write_file_atomically(state_, "");
       done_.assign(done_.size(), false);
       skipped_.clear();
     }
