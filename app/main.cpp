@@ -14,6 +14,7 @@
 
 #include "app/commands/commands.h"
 #include "app/shell/window.h"
+#include "engine/attention/simd/processor.h"
 #include "engine/base/error.h"
 #include "engine/base/error_message.h"
 #include "engine/base/process.h"
@@ -139,6 +140,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     std::signal(SIGXFSZ, SIG_IGN); // a file beyond its limit (ulimit -f) is an error of its writing
+    cpu::processors();             // refuses an unknown HYDRASCOPE_PROCESSOR now rather than in the first run
     return check_printed(run(argc, argv));
   } catch (const UsageError& error) {
     return report(error.what(), usage);

@@ -45,6 +45,7 @@ class PageTest(ToolTest):
         self.assertEqual(self.page.read_text().partition("## Machine")[0], PAGE.partition("## Machine")[0])
         done, sections = self.run_tool("parity")  # of which the program knows nothing
         self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"parity: failed in \d+ s: .+")
         self.assertEqual(list(sections), ["", "Parity", "Scaling", "Remarks", "Machine"])
         self.assertRegex(sections["Parity"], r"(?s)Measured on fake, \d{4}-\d\d-\d\d, at the smallest sizes\.\n\n\*\*Failed\*\*.*```\Z")
         self.assertIn("all is well", sections["Machine"])

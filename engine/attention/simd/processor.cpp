@@ -32,7 +32,7 @@ bool may_use_tiles() {
 #endif
 }
 
-// The last kind that HYDRASCOPE_PROCESSOR allows.
+// The last kind that HYDRASCOPE_PROCESSOR allows. (Benchmarks link no process.cpp.)
 Processor last_allowed() {
   const char* const given = std::getenv("HYDRASCOPE_PROCESSOR");
   const std::string name = given == nullptr ? "" : given;
@@ -40,8 +40,8 @@ Processor last_allowed() {
   for (const Processor kind :
        {Processor::plain, Processor::avx2, Processor::avx512, Processor::avx512bf16, Processor::amx})
     if (name == name_of(kind)) return kind;
-  throw UsageError("HYDRASCOPE_PROCESSOR", "\"" + name + "\" is no kind of processor",
-                   "set it to plain, avx2, avx512, avx512bf16 or amx, or to nothing");
+  throw UsageError("HYDRASCOPE_PROCESSOR", "\"" + name + "\" is not a kind of processor",
+                   "set it to plain, avx2, avx512, avx512bf16 or amx, or unset it");
 }
 
 } // namespace

@@ -16,8 +16,9 @@ constexpr bool has_bfloat16_products(const Processor processor) { return process
 
 const char* name_of(Processor processor);
 
-// All kinds that this machine can run, the fastest last; none after the kind that the environment variable
-// HYDRASCOPE_PROCESSOR names. Throws UsageError if it names none.
+// All kinds that this machine can run, up to the one that the environment variable HYDRASCOPE_PROCESSOR
+// names, if it is set; the fastest last. Throws UsageError for an unknown name. LibTorch's own operations do
+// not follow the variable: ATEN_CPU_CAPABILITY and ONEDNN_MAX_CPU_ISA are theirs.
 const std::vector<Processor>& processors();
 
 // The fastest kind for products of floats, or of bfloat16 numbers where the machine has such products.

@@ -6,17 +6,14 @@
 
 #include "engine/attention/interface/cuda_plugin.h"
 #include "engine/attention/interface/device.h"
+#include "engine/attention/simd/processor.h"
 #include "engine/base/error.h"
 
 namespace hydrascope::training {
 
 bool has_fast_bfloat16(const c10::Device device) {
   if (device.is_cuda()) return cuda_plugin() != nullptr && cuda_plugin()->runs_on(device.index());
-#if defined(__x86_64__)
-  return device.is_cpu() && __builtin_cpu_supports("avx512bf16") != 0;
-#else
-  return false;
-#endif
+  return device.is_cpu() && cpu::has_bfloat16_products(cpu::best_processor(true));
 }
 
 at::ScalarType product_type(const std::string_view dtype, const c10::Device device) {
