@@ -175,9 +175,12 @@ void GalleryWindow::draw(const std::vector<GalleryEntry>& entries, Editor& edito
     if (ImGui::Button(welcome ? "Start with the cat" : "Close")) open = false;
     ImGui::SameLine();
     ImGui::AlignTextToFramePadding();
-    small_text(graphics,
-               "Arrow keys and Enter, or a click. Ctrl+Z brings back what was open. Help › Gallery… "
-               "shows this page again.");
+    ImGui::PushFont(graphics.fonts().regular, theme::size_small);
+    ellipsis_text(
+        "Arrow keys and Enter, or a click. Ctrl+Z brings back what was open. Help › Gallery… shows this "
+        "page again.",
+        ImGui::GetContentRegionAvail().x, theme::quiet);
+    ImGui::PopFont();
     draw_cards(entries, editor, graphics, overlays);
     if (has_keys_ && ImGui::IsKeyPressed(ImGuiKey_Escape, false)) open = false;
     if (editor.revision() != revision_) open = false; // something else was opened

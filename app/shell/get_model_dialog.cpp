@@ -158,8 +158,9 @@ void GetModelDialog::draw(Editor& editor, const Graphics& graphics, ModelFetch& 
   constexpr double refresh = 0.5; // seconds; of the rate, if no data arrives
   if (was_running_) editor.draw_at(editor.clock() + refresh);
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + 96},
-                          ImGuiCond_Appearing, {0.5f, 0});
+  ImGui::SetNextWindowPos(
+      {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y / 2},
+      ImGuiCond_Appearing, {0.5f, 0.5f});
   ImGui::SetNextWindowSize({520, 0});
   if (appearing) ImGui::SetNextWindowFocus();
   const OverlayStyle style;

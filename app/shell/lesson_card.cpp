@@ -31,12 +31,13 @@ float lesson_width(const ScreenRectangle& place) {
   return in_columns(place) ? room : std::clamp(room, 260.0f, explaining_card_width);
 }
 
-// Over the lower right part of the place, but never above the menu.
+// Over the lower right part of the place, but never above the menu or beyond the window's left side.
 void place_lesson_card(const ScreenRectangle& place) {
   const ImGuiWindow* const card = ImGui::FindWindowByName("###lesson");
   const float height = card == nullptr ? 0 : card->Size.y;
   const float bottom = std::max(place.to.y - lesson_gap, work_place().from.y + height);
-  ImGui::SetNextWindowPos({place.to.x - lesson_gap, bottom}, ImGuiCond_Always, {1, 1});
+  const float right = std::max(place.to.x, work_place().from.x + lesson_width(place) + 2 * lesson_gap);
+  ImGui::SetNextWindowPos({right - lesson_gap, bottom}, ImGuiCond_Always, {1, 1});
 }
 
 void draw_paragraph(const Graphics& graphics, const char* heading, const std::string& text) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <imgui_internal.h>
@@ -26,10 +27,14 @@ std::string shown_label(const Action& action, const Editor& editor) {
 
 void menu_item(const Action& action, Editor& editor) {
   const Availability availability = action.enabled(editor);
-  const std::string label = shown_label(action, editor) + "###" + action.id;
+  const std::string whole = shown_label(action, editor);
+  // A submenu that fits beside its menu on neither side would open under the pointer.
+  const std::string shown = fitted(whole, ImGui::GetMainViewport()->Size.x * 0.45f);
+  const std::string label = shown + "###" + action.id;
   const bool checked = action.checked && action.checked(editor);
   if (ImGui::MenuItem(label.c_str(), action.shortcut.c_str(), checked, availability.ok)) action.run(editor);
-  const std::string& about = availability.ok ? action.tip : availability.reason;
+  std::string about = availability.ok ? action.tip : availability.reason;
+  if (shown != whole) about = whole + (about.empty() ? "" : "\n") + about;
   if (!about.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) text_tooltip(about);
 }
 
@@ -154,6 +159,20 @@ void draw_run(const Snapshot& snapshot, const std::vector<Action>& actions, Edit
   }
 }
 
+// At the right, as many of the last of them as there is room for.
+void draw_numbers(std::vector<std::string> parts) {
+  constexpr float gap = 18;
+  const float right = ImGui::GetContentRegionMax().x,
+              taken = ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x + gap;
+  for (; !parts.empty(); parts.erase(parts.begin())) {
+    const std::string text = fmt::format("{}", fmt::join(parts, "    "));
+    const float from = right - ImGui::CalcTextSize(text.c_str()).x;
+    if (from < taken && parts.size() > 1) continue;
+    ImGui::SameLine(from);
+    return ImGui::TextColored(theme::quiet, "%s", text.c_str());
+  }
+}
+
 } // namespace
 
 std::string cut_note(const RunResult& run) {
@@ -202,7 +221,8 @@ void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& action
     draw_run(snapshot, actions, editor);
     if (!results.error.empty()) {
       ImGui::SameLine(0, 18);
-      ellipsis_text(results.error, ImGui::GetContentRegionAvail().x - 480, theme::red);
+      const float room = ImGui::GetContentRegionAvail().x;
+      ellipsis_text(results.error, std::max(room - 480, room * 0.7f), theme::red);
     }
     if (run != nullptr) {
       const double seconds =
@@ -210,12 +230,9 @@ void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& action
       const auto layer = static_cast<std::size_t>(
           std::clamp(scene.layer, 0, std::max(0, static_cast<int>(run->layers.size()) - 1)));
       const std::string path = layer < run->layers.size() ? run->layers[layer].path : "";
-      const std::string numbers =
-          fmt::format("{}    last run {:.0f} ms    {}    N = {}", execution_text(*run, path_text(path)),
-                      seconds * 1e3, memory_text(*run), run->tokens.size());
       ImGui::PushFont(graphics.fonts().mono, theme::size_small);
-      ImGui::SameLine(ImGui::GetContentRegionMax().x - ImGui::CalcTextSize(numbers.c_str()).x);
-      ImGui::TextColored(theme::quiet, "%s", numbers.c_str());
+      draw_numbers({execution_text(*run, path_text(path)), fmt::format("last run {:.0f} ms", seconds * 1e3),
+                    memory_text(*run), fmt::format("N = {}", run->tokens.size())});
       ImGui::PopFont();
       if (ImGui::IsItemHovered()) text_tooltip(about_numbers(*run));
     }

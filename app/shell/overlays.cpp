@@ -55,7 +55,8 @@ void Palette::draw(const std::vector<Action>& actions, Editor& editor, const Gra
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + 48},
                           ImGuiCond_Always, {0.5f, 0});
-  ImGui::SetNextWindowSize({640, 420});
+  ImGui::SetNextWindowSize(
+      {std::min(640.0f, viewport->WorkSize.x - 16), std::min(420.0f, viewport->WorkSize.y - 56)});
   const OverlayStyle style;
   const bool appearing = !was_open_;
   if (appearing) {
@@ -157,8 +158,9 @@ void draw_help_lines(std::span<const HelpLine> lines, float keys_width, const th
 void draw_help_sheet(const std::vector<Action>& actions, const Graphics& graphics, bool& open) {
   if (!open) return;
   constexpr float widest = 1120, keys_width = 104;
-  constexpr int columns = 3;
+  constexpr float narrow = 900;
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const int columns = viewport->WorkSize.x < narrow ? 2 : 3;
   ImGui::SetNextWindowPos(
       {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y / 2},
       ImGuiCond_Always, {0.5f, 0.5f});
@@ -238,8 +240,9 @@ void LayoutDialog::draw(Editor& editor, const Graphics& graphics, bool& open) {
   const bool appearing = !was_open_;
   was_open_ = true;
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + 96},
-                          ImGuiCond_Appearing, {0.5f, 0});
+  ImGui::SetNextWindowPos(
+      {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y / 2},
+      ImGuiCond_Appearing, {0.5f, 0.5f});
   ImGui::SetNextWindowSize({360, 0});
   if (appearing) ImGui::SetNextWindowFocus();
   const OverlayStyle style;
@@ -298,8 +301,9 @@ void draw_session_dialog(Editor& editor, const Graphics& graphics) {
   if (!editor.incomplete_session) return;
   IncompleteSession& incomplete = *editor.incomplete_session;
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + 96},
-                          ImGuiCond_Appearing, {0.5f, 0});
+  ImGui::SetNextWindowPos(
+      {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y / 2},
+      ImGuiCond_Appearing, {0.5f, 0.5f});
   ImGui::SetNextWindowSize({620, 0});
   const OverlayStyle style;
   bool stays = true;

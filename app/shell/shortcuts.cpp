@@ -246,7 +246,9 @@ void ShortcutsDialog::draw(const std::vector<Action>& actions, Editor& editor, c
   const ImVec2 middle{viewport->WorkPos.x + viewport->WorkSize.x / 2,
                       viewport->WorkPos.y + viewport->WorkSize.y / 2};
   ImGui::SetNextWindowPos(middle, ImGuiCond_Appearing, {0.5f, 0.5f});
-  ImGui::SetNextWindowSize({720, std::min(560.0f, viewport->WorkSize.y - 32)}, ImGuiCond_Appearing);
+  ImGui::SetNextWindowSize(
+      {std::min(720.0f, viewport->WorkSize.x - 32), std::min(560.0f, viewport->WorkSize.y - 32)},
+      ImGuiCond_Appearing);
   const OverlayStyle style;
   if (ImGui::Begin("Change shortcuts###shortcuts", &open,
                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings)) {

@@ -124,7 +124,7 @@ void text_tooltip(std::string_view text) {
 }
 
 void same_line_if_fits(float width, float spacing) {
-  const float right = ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - ImGui::GetStyle().WindowPadding.x;
+  const float right = ImGui::GetWindowPos().x + ImGui::GetContentRegionMax().x;
   if (ImGui::GetItemRectMax().x + spacing + width <= right) ImGui::SameLine(0, spacing);
 }
 
@@ -143,7 +143,7 @@ void Toolbar::draw() const {
     return;
   }
   const float room = ImGui::GetContentRegionAvail().x;
-  const float button = ImGui::CalcTextSize("…").x + 2 * ImGui::GetStyle().FramePadding.x;
+  const float button = button_width("…");
   float all = 0;
   for (const Item& item : items_) all += (all > 0 ? gap : 0) + item.width;
   float used = 0;
@@ -211,18 +211,20 @@ bool segment(const char* label, bool on) {
   return clicked;
 }
 
-// Beside the last segment, or below the first in a narrow panel. A menu is as wide as what it holds.
+// Beside the last segment, or below the first in a narrow panel. Menus fit their contents and never wrap.
 void next_segment(const char* label) {
-  constexpr float gap = 1;
   if ((ImGui::GetCurrentWindow()->Flags & ImGuiWindowFlags_AlwaysAutoResize) != 0) return ImGui::SameLine();
-  same_line_if_fits(ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x, gap);
+  same_line_if_fits(button_width(label), ImGui::GetStyle().ItemSpacing.x);
 }
 
 } // namespace
 
+float button_width(const char* label) {
+  return ImGui::CalcTextSize(label, nullptr, true).x + 2 * ImGui::GetStyle().FramePadding.x;
+}
+
 void same_line_for_last_button(const char* label) {
-  const float width = ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x;
-  const float from = ImGui::GetContentRegionMax().x - width;
+  const float from = ImGui::GetContentRegionMax().x - button_width(label);
   const float taken = ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x + ImGui::GetStyle().ItemSpacing.x;
   if (taken <= from) ImGui::SameLine(from);
 }

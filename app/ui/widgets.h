@@ -27,6 +27,8 @@ void wrapped_small_text(const Graphics& graphics, std::string_view text, const I
 // The text of an empty panel: what it would show, and how to get it.
 void empty_notice(const Graphics& graphics, std::string_view text);
 
+// Of a button with this label, less what follows "##".
+float button_width(const char* label);
 // Continues the line so that a button with this label ends at its right edge, if it fits there.
 void same_line_for_last_button(const char* label);
 

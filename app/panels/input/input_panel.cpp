@@ -179,7 +179,7 @@ private:
     for (std::size_t i = 0; i < std::min(hidden_.size(), most); ++i) {
       const HiddenToken& hidden = hidden_[i];
       const std::string text = as_label(hidden.name);
-      const float width = ImGui::CalcTextSize(text.c_str()).x + 2 * ImGui::GetStyle().FramePadding.x;
+      const float width = button_width(text.c_str());
       if (i > 0) same_line_if_fits(width, 6);
       ImGui::PushID(static_cast<int>(hidden.token));
       if (ImGui::SmallButton(fmt::format("{}###show", text).c_str()))

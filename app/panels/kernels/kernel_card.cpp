@@ -16,7 +16,7 @@ namespace hydrascope::app {
 namespace {
 
 constexpr double rest_seconds = 0.25; // before anything is computed
-constexpr float card_width = 300, picture_side = 128;
+constexpr float card_width = 300;
 constexpr std::int64_t most_tokens = 600; // of a picture
 
 WeightsKey card_key(const Document& document, const std::string& kernel) {
@@ -163,6 +163,8 @@ void KernelCard::draw(const Editor& editor, Graphics& graphics) {
                  mark_ == ParameterMark::untrained ? ImVec4(theme::amber) : ImVec4(theme::quiet));
   draw_numbers(graphics);
   if (obstacle_.empty() && shown_) {
+    constexpr float very_low = 400; // where the whole card would not fit
+    const float picture_side = ImGui::GetMainViewport()->Size.y < very_low ? 64 : 128;
     const ImVec2 from = ImGui::GetCursorScreenPos();
     ImDrawList* const list = ImGui::GetWindowDrawList();
     const ImVec2 to{from.x + picture_side, from.y + picture_side};

@@ -15,9 +15,7 @@ constexpr const char* fill_button = "Fill layers…###fill";
 
 } // namespace
 
-float KernelPresets::button_width() {
-  return ImGui::CalcTextSize(fill_button, nullptr, true).x + 2 * ImGui::GetStyle().FramePadding.x;
-}
+float KernelPresets::button_width() { return app::button_width(fill_button); }
 
 void KernelPresets::draw(Editor& editor, bool folded) {
   if (!folded) return draw_controls(editor, ImGui::GetContentRegionAvail().x);
@@ -80,7 +78,7 @@ void KernelPresets::draw_controls(Editor& editor, float width) {
   }
   field_label("Layers", label_width);
   constexpr const char* apply = "Apply###apply_preset";
-  const float button = ImGui::CalcTextSize(apply, nullptr, true).x + 2 * ImGui::GetStyle().FramePadding.x;
+  const float button = app::button_width(apply);
   ImGui::SetNextItemWidth(room - button - 8);
   preset.count = std::min(preset.count, layers);
   const auto count_text = [](int count) {

@@ -52,6 +52,9 @@ int only_name_letters(ImGuiInputTextCallbackData* data) {
   return is_name_letter(data->EventChar) || data->EventChar == '-' ? 0 : 1;
 }
 
+constexpr float list_width = 104;
+constexpr const char* open_label = "Open…###open_map";
+
 class OwnKernelPanel final : public Panel {
 public:
   explicit OwnKernelPanel(PanelServices services) : Panel("own_kernel", "Your kernel", services) {}
@@ -200,7 +203,7 @@ private:
           "is one");
     same_line_if_fits(list_width, theme::grid);
     draw_templates();
-    same_line_if_fits(open_width, theme::grid);
+    same_line_if_fits(button_width(open_label), theme::grid);
     draw_open();
   }
 
@@ -221,7 +224,7 @@ private:
       }
     });
     toolbar.add(list_width, [this] { draw_templates(); });
-    toolbar.add(open_width, [this] { draw_open(); });
+    toolbar.add(button_width(open_label), [this] { draw_open(); });
     toolbar.add(64, [this] {
       if (ImGui::Button("Save…")) editor().emit(ShowDialog{Dialog::save_map});
       if (ImGui::IsItemHovered())
@@ -235,7 +238,7 @@ private:
   }
 
   void draw_open() {
-    if (ImGui::Button("Open…###open_map")) editor().emit(ShowDialog{Dialog::open_map});
+    if (ImGui::Button(open_label)) editor().emit(ShowDialog{Dialog::open_map});
     if (ImGui::IsItemHovered()) text_tooltip("Open the source of a kernel: a file of Python");
   }
 
@@ -314,8 +317,7 @@ private:
   std::optional<std::vector<std::string>> own_maps_; // while their list is open
   bool everywhere_ = true;
   int alike_ = 0, layers_ = 0; // layers with this kernel, and all
-  static constexpr float list_width = 104, open_width = 64;
-  float below_height_ = 24; // of the lines below the editor, in the last frame
+  float below_height_ = 24;    // of the lines below the editor, in the last frame
 };
 
 } // namespace

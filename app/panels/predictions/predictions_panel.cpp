@@ -194,7 +194,7 @@ private:
     ImGui::PushFont(graphics().fonts().mono, theme::size_small);
     for (std::size_t i = 0; i < count; ++i) widen(numbers_of(rows_[i]));
     ImGui::PopFont();
-    constexpr float least_label = 48, most_share = 0.65f, least_bar = 40;
+    constexpr float least_label = 48, most_share = 0.65f, least_bar = 8;
     const float rest = room - columns.all();
     columns.label =
         std::max(least_label, std::min({widest + label_gap, rest * most_share, rest - least_bar}));

@@ -78,7 +78,7 @@ private:
     const ScalingCurves& curves = editor().scaling;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
     const char* const label = curves.running ? "Cancel" : (lines_.empty() ? "Measure" : "Measure again");
-    const float button = ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x;
+    const float button = button_width(label);
     const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
     ImGui::AlignTextToFramePadding();
     const float room = ImGui::GetContentRegionAvail().x - button - 8;

@@ -97,7 +97,7 @@ private:
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
     const WindowStatus& status = editor().status();
     const char* const label = status.timing ? "Cancel###time" : "Time 10 runs###time";
-    const float button = ImGui::CalcTextSize(label, nullptr, true).x + 2 * ImGui::GetStyle().FramePadding.x;
+    const float button = button_width(label);
     const float end = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
     const std::string text =
         both_ ? fmt::format("{}, {}", view().setting, runs_of_sides(*views_[0], *views_[1]))

@@ -113,7 +113,7 @@ private:
 bool path_row(Editor& editor, const char* label, std::string& value, const std::string& hint,
               const std::string& tooltip, const Dialog dialog, const ImVec4& hint_colour = theme::faint) {
   const char* const choose = "Choose…";
-  const float button = ImGui::CalcTextSize(choose).x + 2 * ImGui::GetStyle().FramePadding.x;
+  const float button = button_width(choose);
   row_label(label, tooltip.c_str(), button + 4);
   ImGui::PushStyleColor(ImGuiCol_TextDisabled, hint_colour);
   const bool edited = ImGui::InputTextWithHint(fmt::format("##{}", label).c_str(), hint.c_str(), &value);

@@ -263,7 +263,7 @@ private:
   void draw_side(const Writing& writing, Side which) {
     const WrittenSide& side = writing.side(which);
     const float width = ImGui::GetContentRegionAvail().x;
-    const float button = ImGui::CalcTextSize("Take over").x + 2 * ImGui::GetStyle().FramePadding.x;
+    const float button = button_width("Take over");
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::AlignTextToFramePadding();
     ImGui::PushFont(graphics().fonts().strong, theme::size_small);
