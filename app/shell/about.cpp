@@ -38,9 +38,7 @@ void AboutWindow::draw(const RunResult* run, const DeviceList* devices, const Gr
     ImGui::SetNextWindowFocus();
   }
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  ImGui::SetNextWindowPos(
-      {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y / 2},
-      ImGuiCond_Always, {0.5f, 0.5f});
+  ImGui::SetNextWindowPos(viewport->GetWorkCenter(), ImGuiCond_Always, {0.5f, 0.5f});
   constexpr float width = 460;
   ImGui::SetNextWindowSize({width, 0});
   const OverlayStyle style;

@@ -152,10 +152,10 @@ bool FileDialog::accept() {
 std::optional<fs::path> FileDialog::draw(const Graphics& graphics) {
   if (!question_) return std::nullopt;
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  const ImVec2 middle{viewport->WorkPos.x + viewport->WorkSize.x / 2,
-                      viewport->WorkPos.y + viewport->WorkSize.y / 2};
-  ImGui::SetNextWindowPos(middle, ImGuiCond_Appearing, {0.5f, 0.5f});
-  ImGui::SetNextWindowSize({620, std::min(440.0f, viewport->WorkSize.y - 32)}, ImGuiCond_Appearing);
+  ImGui::SetNextWindowPos(viewport->GetWorkCenter(), ImGuiCond_Appearing, {0.5f, 0.5f});
+  ImGui::SetNextWindowSize(
+      {std::min(620.0f, viewport->WorkSize.x - 16), std::min(440.0f, viewport->WorkSize.y - 32)},
+      ImGuiCond_Appearing);
   if (std::exchange(appearing_, false)) ImGui::SetNextWindowFocus();
   const OverlayStyle style;
   bool stays = true, accepted = false;

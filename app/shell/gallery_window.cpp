@@ -153,9 +153,7 @@ void GalleryWindow::draw(const std::vector<GalleryEntry>& entries, Editor& edito
     ImGui::SetNextWindowFocus();
   }
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  const ImVec2 middle{viewport->WorkPos.x + viewport->WorkSize.x / 2,
-                      viewport->WorkPos.y + viewport->WorkSize.y / 2};
-  ImGui::SetNextWindowPos(middle, ImGuiCond_Always, {0.5f, 0.5f});
+  ImGui::SetNextWindowPos(viewport->GetWorkCenter(), ImGuiCond_Always, {0.5f, 0.5f});
   const float width = std::min(greatest_gallery, viewport->WorkSize.x - 32);
   const float inner = width - 2 * ImGui::GetStyle().WindowPadding.x;
   const float height = header_height(inner) + grid_of(entries, graphics.fonts(), inner).height;

@@ -158,17 +158,15 @@ void GetModelDialog::draw(Editor& editor, const Graphics& graphics, ModelFetch& 
   constexpr double refresh = 0.5; // seconds; of the rate, if no data arrives
   if (was_running_) editor.draw_at(editor.clock() + refresh);
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  ImGui::SetNextWindowPos(
-      {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y / 2},
-      ImGuiCond_Appearing, {0.5f, 0.5f});
-  ImGui::SetNextWindowSize({520, 0});
+  ImGui::SetNextWindowPos(viewport->GetWorkCenter(), ImGuiCond_Always, {0.5f, 0.5f});
+  ImGui::SetNextWindowSize({std::min(520.0f, viewport->WorkSize.x - 16), 0});
   if (appearing) ImGui::SetNextWindowFocus();
   const OverlayStyle style;
   // During a download only the Cancel button closes the dialog.
   bool* const closable = was_running_ ? nullptr : &open;
   if (ImGui::Begin("Get a model###get_model", closable,
                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
-                       ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoResize)) {
+                       ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove)) {
     draw_body(editor, graphics, fetch, appearing, open);
   }
   ImGui::End();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <imgui_internal.h>
 
 #include "app/panels/choices.h"
@@ -159,18 +160,18 @@ void draw_run(const Snapshot& snapshot, const std::vector<Action>& actions, Edit
   }
 }
 
-// At the right, as many of the last of them as there is room for.
-void draw_numbers(std::vector<std::string> parts) {
+// At the right, as many of the last of them as there is room for; all of them in the tooltip.
+void draw_numbers(std::vector<std::string> parts, const std::string& about) {
   constexpr float gap = 18;
+  const auto text = [&] { return fmt::format("{}", fmt::join(parts, "    ")); };
+  const std::string whole = text();
   const float right = ImGui::GetContentRegionMax().x,
               taken = ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x + gap;
-  for (; !parts.empty(); parts.erase(parts.begin())) {
-    const std::string text = fmt::format("{}", fmt::join(parts, "    "));
-    const float from = right - ImGui::CalcTextSize(text.c_str()).x;
-    if (from < taken && parts.size() > 1) continue;
-    ImGui::SameLine(from);
-    return ImGui::TextColored(theme::quiet, "%s", text.c_str());
-  }
+  while (!parts.empty() && right - ImGui::CalcTextSize(text().c_str()).x < taken) parts.erase(parts.begin());
+  if (parts.empty()) return;
+  ImGui::SameLine(right - ImGui::CalcTextSize(text().c_str()).x);
+  ImGui::TextColored(theme::quiet, "%s", text().c_str());
+  if (ImGui::IsItemHovered()) text_tooltip(whole + "\n" + about);
 }
 
 } // namespace
@@ -232,9 +233,9 @@ void draw_status_bar(const Snapshot& snapshot, const std::vector<Action>& action
       const std::string path = layer < run->layers.size() ? run->layers[layer].path : "";
       ImGui::PushFont(graphics.fonts().mono, theme::size_small);
       draw_numbers({execution_text(*run, path_text(path)), fmt::format("last run {:.0f} ms", seconds * 1e3),
-                    memory_text(*run), fmt::format("N = {}", run->tokens.size())});
+                    memory_text(*run), fmt::format("N = {}", run->tokens.size())},
+                   about_numbers(*run));
       ImGui::PopFont();
-      if (ImGui::IsItemHovered()) text_tooltip(about_numbers(*run));
     }
     ImGui::PopFont();
   }

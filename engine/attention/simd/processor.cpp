@@ -32,7 +32,7 @@ bool may_use_tiles() {
 #endif
 }
 
-// The last kind that HYDRASCOPE_PROCESSOR allows. (Benchmarks link no process.cpp.)
+// The last kind that HYDRASCOPE_PROCESSOR allows. By getenv, as the benchmarks do not link process.cpp.
 Processor last_allowed() {
   const char* const given = std::getenv("HYDRASCOPE_PROCESSOR");
   const std::string name = given == nullptr ? "" : given;

@@ -13,7 +13,7 @@
 namespace hydrascope::training {
 
 // Whether the device multiplies bfloat16 natively: a CPU with AVX512-BF16, about three times as fast as
-// float32, or a GPU that the CUDA plug-in runs on (compute
+// float32, unless HYDRASCOPE_PROCESSOR names an older kind; or a GPU that the CUDA plug-in runs on (compute
 // capability 8.0 or later).
 bool has_fast_bfloat16(c10::Device device);
 

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/attention/simd/processor.h"
 #include "engine/base/error.h"
 #include "engine/base/json_text.h"
 #include "engine/base/paths.h"
@@ -90,11 +89,8 @@ std::string cache_key(const PreparedModel& prepared, const ImageFolder& pictures
               {"copies", request.copies},
               {"bfloat16", request.products == at::kBFloat16}};
   if (request.products == at::kHalf) key["float16"] = true;
-  // Each kind of device and of processor rounds otherwise.
   if (const at::Device device = prepared.model->device(); !device.is_cpu())
-    key["device"] = c10::DeviceTypeName(device.type(), /*lower_case=*/true);
-  else
-    key["processor"] = cpu::name_of(cpu::best_processor(request.products == at::kBFloat16));
+    key["device"] = c10::DeviceTypeName(device.type(), /*lower_case=*/true); // rounds otherwise
   if (request.copies > 1)
     key["augmentation"] = {request.seed, request.augmentation.smallest_crop,
                            request.augmentation.color_jitter, request.augmentation.flip};

@@ -94,7 +94,7 @@ TEST_F(Hub, ASecondFetchDownloadsNothing) {
   EXPECT_EQ(model.files.back().sha256, sha256_of(weights()));
 }
 
-// Links of the snapshot lead nowhere then.
+// The snapshot's links then dangle.
 TEST_F(Hub, WhatWasRemovedFromTheCacheIsFetchedAgain) {
   fetch();
   fs::remove(repository() / "blobs" / git_hash_of(read_text_file(snapshot() / "preprocessor_config.json")));
