@@ -1,12 +1,16 @@
 // No text is cut or drawn over another, in any panel of any layout, at the sizes people have.
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <imgui_internal.h>
 
 #include "app/document/edits.h"
 #include "app/document/layouts.h"
+#include "app/panels/write/running_text.h"
 #include "tests/window/drawn_text.h"
 #include "tests/window/harness.h"
 
@@ -119,9 +123,57 @@ void draw_illegible_window(ImGuiTestContext*) {
   ImGui::End();
 }
 
+// A text in a narrow window that became wide, beside the same text that was laid out only there.
+struct RunningTexts {
+  std::optional<Graphics> graphics; // made and freed between frames, where there is OpenGL
+  RunningText narrowed, fresh;
+  float width = 70;
+
+  void draw() {
+    if (!graphics) return;
+    for (RunningText* const text : {&narrowed, &fresh}) {
+      if (text == &fresh && width < 300) continue;
+      if (text->empty()) text->set("The cat sat on the mat, and the dog ran.", {}, std::nullopt);
+      ImGui::SetNextWindowPos({200, 200});
+      ImGui::SetNextWindowSize({width, 200});
+      if (ImGui::Begin(
+              text == &fresh ? "###fresh_text" : "###narrowed_text", nullptr,
+              ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoTitleBar))
+        text->draw(*graphics, 1);
+      ImGui::End();
+    }
+  }
+};
+
+// Where the letters are.
+std::vector<ImVec2> letters_of(const char* window) {
+  std::vector<ImVec2> places;
+  for (const ImDrawVert& vertex : ImGui::FindWindowByName(window)->DrawList->VtxBuffer)
+    places.push_back(vertex.pos);
+  return places;
+}
+
+void a_text_keeps_its_spaces(ImGuiTestContext* context) {
+  auto& texts = context->GetVars<RunningTexts>();
+  between_frames(context, [&] { texts.graphics.emplace(theme::Fonts{}); });
+  context->Yield(4);
+  texts.width = 400;
+  context->Yield(4);
+  const std::vector<ImVec2> narrowed = letters_of("###narrowed_text"), fresh = letters_of("###fresh_text");
+  IM_CHECK_GT(fresh.size(), 100u);
+  IM_CHECK(std::ranges::equal(narrowed, fresh, [](const ImVec2 left, const ImVec2 right) {
+    return left.x == right.x && left.y == right.y;
+  }));
+  between_frames(context, [&] { texts.graphics.reset(); });
+}
+
 } // namespace
 
 void register_text_tests(ImGuiTestEngine* engine) {
+  ImGuiTest* spaces = IM_REGISTER_TEST(engine, "text", "a_text_keeps_its_spaces");
+  spaces->SetVarsDataType<RunningTexts>();
+  spaces->GuiFunc = [](ImGuiTestContext* context) { context->GetVars<RunningTexts>().draw(); };
+  spaces->TestFunc = a_text_keeps_its_spaces;
   ImGuiTest* own = IM_REGISTER_TEST(engine, "text", "cut_and_overlapping_text_is_seen");
   own->GuiFunc = draw_illegible_window;
   own->TestFunc = cut_and_overlapping_text_is_seen;

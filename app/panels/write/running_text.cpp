@@ -68,13 +68,14 @@ void RunningText::lay_out(const float width) {
     float whole = 0;
     for (std::size_t i = first; i < end; ++i) {
       pieces_[i].text = with_known_glyphs(pieces_[i].text);
+      pieces_[i].without_space = false;
       pieces_[i].width = ImGui::CalcTextSize(pieces_[i].text.c_str()).x;
       whole += pieces_[i].width;
     }
     if (at.x > 0 && at.x + whole > width) at = {0, at.y + line};
     if (at.x == 0 && pieces_[first].breaks == 0 && pieces_[first].text.starts_with(' ')) {
+      pieces_[first].without_space = true;
       pieces_[first].width -= ImGui::CalcTextSize(" ").x;
-      pieces_[first].text.erase(0, 1); // at the begin of a line
     }
     for (std::size_t i = first; i < end; ++i) {
       Piece& piece = pieces_[i];
@@ -111,7 +112,7 @@ std::optional<std::size_t> RunningText::draw(const Graphics& graphics, const flo
       list->AddRectFilled(at, {at.x + piece.width, at.y + line}, theme::packed(theme::raised_more), 2.0f);
     }
     list->AddText(at, piece.token ? theme::packed(theme::text, brightness) : theme::packed(theme::quiet),
-                  piece.text.c_str());
+                  shown(piece));
     if (piece.token && piece.token == differs_at_)
       list->AddLine({at.x, at.y + line + 1}, {at.x + std::max(piece.width, 6.0f), at.y + line + 1},
                     theme::packed(theme::accent), 2.0f);

@@ -33,9 +33,12 @@ private:
     std::optional<std::size_t> token; // nullopt: of the beginning
     int breaks = 0;                   // lines that end with it
     bool begins_word = false;
-    ImVec2 at = {0, 0}; // relative to the text
+    bool without_space = false; // the space that it begins with, at the begin of a line
+    ImVec2 at = {0, 0};         // relative to the text
     float width = 0;
   };
+  // Of a piece, as it is drawn.
+  static const char* shown(const Piece& piece) { return piece.text.c_str() + (piece.without_space ? 1 : 0); }
   void add(std::string_view text, std::optional<std::size_t> token);
   void lay_out(float width);
 

@@ -231,7 +231,8 @@ private:
     const ImVec2 from = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
     constexpr float gap = theme::grid;
     constexpr float least_text = 120, least_plots = 104, most_plots = 260, least_width = 560, beside = 300;
-    ImVec2 texts = room;
+    constexpr float least_height = 90; // else the panel scrolls
+    ImVec2 texts{room.x, std::max(room.y, least_height)};
     const bool below = !plots_.empty() && room.y >= least_text + least_plots + gap;
     const bool right = !plots_.empty() && !below && room.x >= least_width;
     // In a low panel the texts get more of it.
