@@ -343,6 +343,7 @@ bool open_path(Editor& editor, const fs::path& path) {
       try {
         show_image(editor, path);
       } catch (const ForeignFile&) {
+        if (has_picture_ending(path)) throw;
         show_text_file(editor, path);
       }
     }

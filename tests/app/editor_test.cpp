@@ -389,6 +389,7 @@ TEST(OddFiles, AreRefusedAtOnceWithAReason) {
   sparse("huge", huge);
   sparse("huge.txt", huge);
   sparse("huge.pth", huge, "PK");
+  std::ofstream(folder / "words.png") << "an error page in place of a picture";
   std::ofstream(folder / "long.txt") << std::string(1'100'000, 'a');
   ASSERT_EQ(::mkfifo((folder / "pipe.json").c_str(), 0600), 0);
   fs::create_symlink("loop.png", folder / "loop.png");
@@ -399,6 +400,7 @@ TEST(OddFiles, AreRefusedAtOnceWithAReason) {
       {folder / "huge.txt", "is neither a picture nor text"},
       {folder / "huge.pth", "convert it to safetensors"},
       {folder / "long.txt", "is longer than 1 MB of text"},
+      {folder / "words.png", "is not a picture that can be read"},
       {folder / "pipe.json", "is not a regular file"},
       {"/dev/zero", "is not a regular file"},
       {folder / "loop.png", "symbolic links"},
