@@ -18,6 +18,18 @@ namespace hydrascope::app {
 
 namespace {
 
+// Of the window that is drawn: Dear ImGui scrolls a narrow tab bar to a tab that is clicked, but not to one
+// that comes to the front. Returns whether the bar is moving.
+bool scroll_to_tab(const bool comes_to_front) {
+  const ImGuiWindow* const window = ImGui::GetCurrentWindow();
+  ImGuiTabBar* const bar = window->DockNode == nullptr ? nullptr : window->DockNode->TabBar;
+  if (bar == nullptr) return false;
+  if (comes_to_front) bar->NextScrollToTabId = window->TabId;
+  const bool moves = bar->ScrollingAnim != bar->ScrollingTarget;
+  bar->ScrollingAnim = bar->ScrollingTarget; // at once: no frames are drawn for it alone
+  return comes_to_front || moves;
+}
+
 // Without a second close button beside the tab bar: panels have their own, and the View menu.
 ImGuiDockNodeFlags dock_flags() {
   return static_cast<ImGuiDockNodeFlags>(ImGuiDockNodeFlags_NoWindowMenuButton) |
@@ -71,8 +83,11 @@ void PanelWindows::draw_window(Place& place, const Snapshot& snapshot, const Coo
   bool stays = true;
   ImGui::PushFont(services_.graphics->fonts().regular, theme::size_text);
   const std::string name = panel.title() + "###" + panel.id();
-  if (arrangement_->take_focus(panel.id())) ImGui::SetNextWindowFocus();
-  if (ImGui::Begin(name.c_str(), &stays, ImGuiWindowFlags_NoCollapse)) {
+  const bool comes_to_front = arrangement_->take_focus(panel.id());
+  if (comes_to_front) ImGui::SetNextWindowFocus();
+  const bool shown = ImGui::Begin(name.c_str(), &stays, ImGuiWindowFlags_NoCollapse);
+  if (scroll_to_tab(comes_to_front)) editor().draw_soon();
+  if (shown) {
     if (panel.take_outdated() || place.stamp != snapshot.stamp) prepare(place, snapshot);
     place.in_front = true;
     draw_contents(panel, snapshot, coordinator);
