@@ -283,7 +283,7 @@ void draw_missing(Editor& editor, const IncompleteSession& incomplete, const Gra
     ImGui::AlignTextToFramePadding();
     ellipsis_text(file.path.filename().string(), ImGui::GetContentRegionAvail().x);
     small_text(graphics, fitted(fmt::format("{} – {}", file.path.parent_path().string(), file.reason),
-                                ImGui::GetContentRegionAvail().x));
+                                ImGui::GetContentRegionAvail().x, Cut::middle));
     if (ImGui::IsItemHovered()) text_tooltip(file.path.string() + "\n" + file.reason);
     ImGui::TableNextColumn();
     if (ImGui::Button("Locate…")) editor.emit(ShowDialog{Dialog::locate, file.path});

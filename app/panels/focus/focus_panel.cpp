@@ -252,8 +252,9 @@ private:
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const std::size_t across = best_across(room);
     const std::size_t rows = (visible_.size() + across - 1) / across;
-    const bool scrolls = rows > 1 && share(room.y, rows) < least_height;
-    const float height = scrolls ? least_height : share(room.y, rows);
+    const float least = rows > 1 ? least_height : 64;
+    const bool scrolls = share(room.y, rows) < least;
+    const float height = scrolls ? least : share(room.y, rows);
     if (scrolls && !ImGui::BeginChild("maps")) return ImGui::EndChild();
     const ImVec2 from = ImGui::GetCursorScreenPos();
     const ImVec2 size{share(ImGui::GetContentRegionAvail().x, across), height};

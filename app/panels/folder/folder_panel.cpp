@@ -117,7 +117,9 @@ private:
     const ImGuiTableFlags flags = ImGuiTableFlags_Sortable | ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg |
                                   ImGuiTableFlags_Resizable | ImGuiTableFlags_NoSavedSettings;
     ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-    if (ImGui::BeginTable("pictures", static_cast<int>(folder_columns.size()), flags)) {
+    constexpr float least_height = 90; // else the panel scrolls
+    if (ImGui::BeginTable("pictures", static_cast<int>(folder_columns.size()), flags,
+                          {0, std::max(ImGui::GetContentRegionAvail().y, least_height)})) {
       ImGui::TableSetupScrollFreeze(0, 1);
       for (std::size_t i = 0; i < folder_columns.size(); ++i) {
         const bool first = static_cast<FolderColumn>(i) == FolderColumn::divergence;

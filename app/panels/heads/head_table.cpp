@@ -330,8 +330,11 @@ private:
     ellipsis_text(fitting_parts(parts, width), width, theme::quiet);
     if (ImGui::IsItemHovered()) text_tooltip(fmt::format("{}", fmt::join(parts, "\n")));
     ImGui::PopFont();
-    menu_.set_hovered(column.view.draw_with_spreads(editor(), graphics(), ImGui::GetCursorScreenPos(),
-                                                    ImGui::GetContentRegionAvail(), brightness()));
+    constexpr float least_height = 60; // else the panel scrolls
+    ImVec2 room = ImGui::GetContentRegionAvail();
+    room.y = std::max(room.y, least_height);
+    menu_.set_hovered(
+        column.view.draw_with_spreads(editor(), graphics(), ImGui::GetCursorScreenPos(), room, brightness()));
   }
 
   void draw_parts() {

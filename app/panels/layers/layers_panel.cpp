@@ -71,9 +71,11 @@ private:
   void draw_sentences() {
     const auto shown = columns_.shown();
     const ImVec2 from = ImGui::GetCursorScreenPos();
-    const ImVec2 room = ImGui::GetContentRegionAvail();
+    ImVec2 room = ImGui::GetContentRegionAvail();
     const auto sides = static_cast<float>(shown.size());
     const bool beside = room.x > room.y * 1.5f;
+    constexpr float least_height = 60; // else the panel scrolls
+    room.y = std::max(room.y, beside ? least_height : least_height * sides);
     const ImVec2 size{beside ? (room.x - map_gap * 2 * (sides - 1)) / sides : room.x,
                       beside ? room.y : (room.y - map_gap * (sides - 1)) / sides};
     for (std::size_t i = 0; i < shown.size(); ++i) {

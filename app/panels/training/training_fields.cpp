@@ -111,7 +111,7 @@ private:
 
 // Returns whether the text was edited.
 bool path_row(Editor& editor, const char* label, std::string& value, const std::string& hint,
-              const std::string& tooltip, const Dialog dialog, const ImVec4& hint_colour = theme::faint) {
+              const std::string& tooltip, const Dialog dialog, const ImVec4& hint_colour = theme::quiet) {
   const char* const choose = "Choose…";
   const float button = button_width(choose);
   row_label(label, tooltip.c_str(), button + 4);

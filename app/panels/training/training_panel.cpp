@@ -56,7 +56,8 @@ public:
       ImGui::EndChild();
       return;
     }
-    if (ImGui::BeginChild("all")) {
+    constexpr float least_height = 150; // else the panel scrolls
+    if (ImGui::BeginChild("all", {0, std::max(ImGui::GetContentRegionAvail().y, least_height)})) {
       constexpr float height = 190;
       if (!curves_.empty()) draw_curves_in({ImGui::GetContentRegionAvail().x, height}, false);
       draw_form();

@@ -155,8 +155,11 @@ void VectorsColumn::draw_pair(std::int64_t key) {
   }
   const bool hovered = editor().hovered_token().has_value();
   const std::string how = hovered ? "hovered" : document().scene().key ? "pinned" : "the query itself";
-  small_text(graphics(), with_known_glyphs(fmt::format("query {}   key {} ({})   head {}", query,
-                                                       token_name(*run_, key), how, vectors_->head)));
+  ImGui::PushFont(graphics().fonts().regular, theme::size_small);
+  ellipsis_text(with_known_glyphs(fmt::format("query {}   key {} ({})   head {}", query,
+                                              token_name(*run_, key), how, vectors_->head)),
+                ImGui::GetContentRegionAvail().x, theme::quiet);
+  ImGui::PopFont();
   if (ImGui::IsItemHovered())
     text_tooltip(
         "Hover a token or patch anywhere to make it the key; a click on a cell of Weights pins both.");
