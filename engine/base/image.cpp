@@ -79,8 +79,11 @@ Image decode_by_stb(const Bytes bytes, const std::string& subject, const std::in
   int channels = 0;
   try {
     check_png_pixels(bytes, most_pixels, subject);
-    if (stbi_info_from_memory(bytes.data(), size, &width, &height, &channels) == 0)
+    if (stbi_info_from_memory(bytes.data(), size, &width, &height, &channels) == 0) {
+      // Debian 13's stb_image reads a PNG on to its pixels before it knows the size.
+      if (format_name(bytes) != "picture") throw broken("");
       throw ForeignFile(subject, "is not a picture that can be read", formats);
+    }
     // A BMP whose first row is the upper one has a negative height here.
     const std::int64_t rows = std::abs(std::int64_t{height});
     if (width < 1 || rows < 1) throw broken(fmt::format(" ({} by {} pixels)", width, height));
