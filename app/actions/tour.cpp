@@ -126,7 +126,7 @@ constexpr std::array<TourStep, 10> all_steps = {{
      .prepare = select_default_query, // in the last layer, which is clicked here, a patch's map is empty
      .shortcut = TourShortcut{"Replace the kernels", replace_layers}},
     {.title = "Compare with softmax",
-     .text = "What you change is A; B still is softmax in every layer. Press {view.side_b} for B, "
+     .text = "What you change is A; B is still softmax in every layer. Press {view.side_b} for B, "
              "{view.difference} for A − B, {view.all_sides} for all three side by side, {view.side_a} to "
              "come back.",
      .panel = "focus",

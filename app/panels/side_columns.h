@@ -88,8 +88,8 @@ public:
   std::span<const View> shown() const { return std::span(views_).subspan(first_, count_); }
 
   // Calls draw_one(view) for each view shown, or writes why it is empty where its side has failed; each of
-  // several has a heading and a child window of its own. Where each would be narrower than `least_width`, the
-  // user chooses one of them.
+  // several has a heading and a child window of its own, which is not too low: the panel scrolls. Where each
+  // would be narrower than `least_width`, the user chooses one of them.
   template <typename DrawOne>
   void draw(const Graphics& graphics, const DrawOne& draw_one, float least_width = 110) {
     has_tabs_ = false;
@@ -100,8 +100,9 @@ public:
     if (count_ == 1) return draw_at(first_);
     const ImVec2 from = ImGui::GetCursorScreenPos();
     ImVec2 size = ImGui::GetContentRegionAvail();
-    constexpr float gap = theme::grid * 2;
+    constexpr float gap = theme::grid * 2, least_height = 84;
     const auto count = static_cast<float>(count_);
+    size.y = std::max(size.y, least_height);
     size.x = (size.x - gap * (count - 1)) / count;
     has_tabs_ = size.x < least_width;
     if (has_tabs_) {

@@ -160,11 +160,11 @@ void a_text_keeps_its_spaces(ImGuiTestContext* context) {
   texts.width = 400;
   context->Yield(4);
   const std::vector<ImVec2> narrowed = letters_of("###narrowed_text"), fresh = letters_of("###fresh_text");
+  between_frames(context, [&] { texts.graphics.reset(); });
   IM_CHECK_GT(fresh.size(), 100u);
   IM_CHECK(std::ranges::equal(narrowed, fresh, [](const ImVec2 left, const ImVec2 right) {
     return left.x == right.x && left.y == right.y;
   }));
-  between_frames(context, [&] { texts.graphics.reset(); });
 }
 
 } // namespace

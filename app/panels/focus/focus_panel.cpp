@@ -247,14 +247,16 @@ private:
     return best;
   }
 
-  // Rows that would be too low to be read scroll instead.
+  // Rows that would be too low to be read scroll instead; a single one with the panel.
   void draw_maps() {
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const std::size_t across = best_across(room);
     const std::size_t rows = (visible_.size() + across - 1) / across;
-    const float least = rows > 1 ? least_height : 64;
-    const bool scrolls = share(room.y, rows) < least;
-    const float height = scrolls ? least : share(room.y, rows);
+    constexpr float least_of_one = 64;
+    const bool scrolls = rows > 1 && share(room.y, rows) < least_height;
+    const float height = scrolls     ? least_height
+                         : rows == 1 ? std::max(room.y, least_of_one)
+                                     : share(room.y, rows);
     if (scrolls && !ImGui::BeginChild("maps")) return ImGui::EndChild();
     const ImVec2 from = ImGui::GetCursorScreenPos();
     const ImVec2 size{share(ImGui::GetContentRegionAvail().x, across), height};

@@ -94,6 +94,8 @@ private:
       draw_rows(i, at, {size.x, height});
       if (i > 0) ImGui::PopID();
     }
+    ImGui::SetCursorScreenPos({from.x, from.y + room.y}); // the labels below the cells are no item
+    ImGui::Dummy({0, 0});
   }
 
   void draw_rows(std::size_t place, ImVec2 from, ImVec2 size) {

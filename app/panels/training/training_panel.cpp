@@ -1,5 +1,6 @@
 // Trains an adapter in the background and shows its progress: loss, KL of each layer, held-out numbers.
 // While it trains, the other panels show the model in training.
+#include <algorithm>
 #include <string>
 #include <system_error>
 
@@ -47,19 +48,19 @@ public:
     draw_buttons();
     draw_question();
     draw_state();
-    constexpr float two_columns = 620, form_width = 376;
+    constexpr float two_columns = 620, form_width = 376, least_height = 150;
+    const float height = std::max(ImGui::GetContentRegionAvail().y, least_height); // else the panel scrolls
     if (ImGui::GetContentRegionAvail().x >= two_columns) {
-      if (ImGui::BeginChild("form", {form_width, 0})) draw_form();
+      if (ImGui::BeginChild("form", {form_width, height})) draw_form();
       ImGui::EndChild();
       ImGui::SameLine(0, 16);
-      if (ImGui::BeginChild("curves")) draw_curves_in(ImGui::GetContentRegionAvail(), true);
+      if (ImGui::BeginChild("curves", {0, height})) draw_curves_in(ImGui::GetContentRegionAvail(), true);
       ImGui::EndChild();
       return;
     }
-    constexpr float least_height = 150; // else the panel scrolls
-    if (ImGui::BeginChild("all", {0, std::max(ImGui::GetContentRegionAvail().y, least_height)})) {
-      constexpr float height = 190;
-      if (!curves_.empty()) draw_curves_in({ImGui::GetContentRegionAvail().x, height}, false);
+    if (ImGui::BeginChild("all", {0, height})) {
+      constexpr float curves_height = 190;
+      if (!curves_.empty()) draw_curves_in({ImGui::GetContentRegionAvail().x, curves_height}, false);
       draw_form();
     }
     ImGui::EndChild();

@@ -155,16 +155,20 @@ void VectorsColumn::draw_pair(std::int64_t key) {
   }
   const bool hovered = editor().hovered_token().has_value();
   const std::string how = hovered ? "hovered" : document().scene().key ? "pinned" : "the query itself";
+  const std::string pair =
+      fmt::format("query {}   key {} ({})   head {}", query, token_name(*run_, key), how, vectors_->head);
+  constexpr float gap = 8;
+  const float room =
+      ImGui::GetContentRegionAvail().x - (document().scene().key ? button_width("unpin") + gap : 0);
   ImGui::PushFont(graphics().fonts().regular, theme::size_small);
-  ellipsis_text(with_known_glyphs(fmt::format("query {}   key {} ({})   head {}", query,
-                                              token_name(*run_, key), how, vectors_->head)),
-                ImGui::GetContentRegionAvail().x, theme::quiet);
+  ellipsis_text(with_known_glyphs(pair), room, theme::quiet);
   ImGui::PopFont();
   if (ImGui::IsItemHovered())
-    text_tooltip(
-        "Hover a token or patch anywhere to make it the key; a click on a cell of Weights pins both.");
+    text_tooltip(pair +
+                 "\nHover a token or patch anywhere to make it the key; a click on a cell of Weights "
+                 "pins both.");
   if (document().scene().key) {
-    ImGui::SameLine(0, 8);
+    ImGui::SameLine(0, gap);
     if (ImGui::SmallButton("unpin")) select_key(editor(), std::nullopt);
   }
 }

@@ -33,7 +33,7 @@ private:
     std::optional<std::size_t> token; // nullopt: of the beginning
     int breaks = 0;                   // lines that end with it
     bool begins_word = false;
-    bool without_space = false; // the space that it begins with, at the begin of a line
+    bool without_space = false; // the space that it begins with, at the beginning of a line
     ImVec2 at = {0, 0};         // relative to the text
     float width = 0;
   };

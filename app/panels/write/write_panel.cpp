@@ -243,7 +243,7 @@ private:
       plots_.arrange(below ? 2 : 1);
       ImGui::SetCursorScreenPos(below ? ImVec2{from.x, from.y + texts.y + gap}
                                       : ImVec2{from.x + texts.x + gap, from.y});
-      draw_plots(writing, below ? ImVec2{room.x, room.y - texts.y - gap} : ImVec2{beside, room.y});
+      draw_plots(writing, below ? ImVec2{room.x, room.y - texts.y - gap} : ImVec2{beside, texts.y});
     }
   }
 
