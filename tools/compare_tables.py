@@ -6,8 +6,10 @@ from table_registry import percent, raw, smallest_to_largest, table
 # The same rows on several dates: of the processor that kernels are published of, of all, and of models.
 KERNELS = ("compare-kernels-intel", "compare-kernels-intel-again")
 KERNELS_ZEN4 = ("compare-kernels-amd-zen4", "compare-kernels-amd-zen4-again", "compare-kernels-amd-zen4-third")
+KERNELS_ZEN5 = ("compare-kernels-amd-zen5",)
 PRESENT_HYDRA = ("compare-hydra-amd-zen4", "compare-hydra-amd-zen4-again")  # runs of Hydra's present loops alone
-ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS, *KERNELS_ZEN4, *PRESENT_HYDRA)
+ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS, *KERNELS_ZEN4, *PRESENT_HYDRA,
+               *KERNELS_ZEN5)
 PUBLISHED_KERNELS = "compare-kernels-amd-zen4-again"
 MODELS = (("compare-models", "compare-bert"), ("compare-models-again", "compare-bert-again"))
 PUBLISHED_MODELS = MODELS[0]
@@ -109,7 +111,7 @@ def date(name):
     return raw.read[name]["date"]
 
 
-GENERATIONS = {("25", "17"): 4}  # of AMD's, by family and model
+GENERATIONS = {("25", "17"): 4, ("26", "2"): 5}  # of AMD's, by family and model
 
 
 def processor(name):

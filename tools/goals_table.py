@@ -2,7 +2,7 @@
 import operator
 import statistics
 
-from compare_tables import (ALL_KERNELS, BERT, DEIT, HEDGEHOG, HYDRA, LOOP_ALONE, MODELS, PRESENT_HYDRA, PRODUCTS, ROWS_ALONE,
+from compare_tables import (ALL_KERNELS, BERT, DEIT, HEDGEHOG, HYDRA, KERNELS_ZEN5, LOOP_ALONE, MODELS, PRESENT_HYDRA, PRODUCTS, ROWS_ALONE,
                             TRIAD, by_processor, over_all, processor, ratio_text, rows_of, shares_of_time)
 from speed_tables import (FAMILY, FAMILY_LENGTHS, FEW_TOKENS, FEW_TOKENS_ALONE, FEW_TOKENS_BESIDE, LINEAR_LOOPS, STARTS,
                           WINDOW_GOALS, WINDOW_RUNS, family, few_tokens, gains_of_threads, kind_with_bfloat16,
@@ -42,8 +42,7 @@ def goal_row(what, least, found, limit=None, per_cent=False):
 def on_each(values, text, unit):
     """{processor: values} in words: the smallest to the largest, where there are any."""
     short = {INTEL: "Intel", ZEN5: "Zen 5", ZEN4: "Zen 4"}
-    return " and ".join(f"{smallest_to_largest(found, text)} {unit} ({short[name]})" for name, found in values.items()
-                         if found)
+    return ", ".join(f"{smallest_to_largest(found, text)} {unit} ({short[name]})" for name, found in values.items() if found)
 
 
 def percents(values):
@@ -95,10 +94,12 @@ def gain_of_products(tokens):
 
 
 def limit_of_hydra(tokens):
-    """What its rows alone and its loop without the program take, in the same turns, on Zen 4."""
-    rows, loop = (found_rows(PRESENT_HYDRA, [HYDRA], [tokens], title)[0] for title in (ROWS_ALONE, LOOP_ALONE))
+    """What its rows alone and its loop without the program take, in the same turns, on AMD's processors."""
+    rows, loop = ([f"{over_all(found_rows(names, [HYDRA], [tokens], title)[:1], True)} ({which})"
+                   for names, which in ((PRESENT_HYDRA, "Zen 4"), (KERNELS_ZEN5, "Zen 5"))]
+                  for title in (ROWS_ALONE, LOOP_ALONE))
     return (f"memory: in the same turns [reading and writing its rows alone](measurements/cpu.md#hydra-beside-memory) takes "
-            f"{over_all([rows], True)} of its time, its loop without the program {over_all([loop], True)} (Zen 4)")
+            f"{' and '.join(rows)} of its time, its loop without the program {' and '.join(loop)}")
 
 
 FEW_TOKENS_GOAL = 1.6
@@ -137,8 +138,8 @@ def goals_of_kernels():
                    by_processor(FEW_TOKENS, lambda name: [gains_of_threads(*found) for found in few_tokens(name).values()],
                                 lambda name: f"{name}-1-1"),
                    limit_of_threads())
-    # On Zen 4 of the present loops alone.
-    hydra_runs = [name for name in ALL_KERNELS if processor(name) != ZEN4 or name in PRESENT_HYDRA]
+    # On AMD's processors of the present loops alone.
+    hydra_runs = [name for name in ALL_KERNELS if processor(name) == INTEL or name in (*PRESENT_HYDRA, *KERNELS_ZEN5)]
     for tokens in (4096, 65536):
         yield goal_row(f"`hydra-cosine`, {tokens:,} tokens: a triad over as many bytes, share of the time", 0.85,
                        by_processor(hydra_runs, lambda name: found_rows([name], [HYDRA], [tokens], TRIAD)),

@@ -1,7 +1,7 @@
 """The results in README.md, as a function of raw files (tools/results)."""
 import statistics
 
-from compare_tables import GPU_KERNELS, HEDGEHOG, HYDRA, KERNELS, KERNELS_ZEN4, over_all, processor, range_text, rows_of
+from compare_tables import GPU_KERNELS, HEDGEHOG, HYDRA, KERNELS, KERNELS_ZEN4, KERNELS_ZEN5, over_all, processor, range_text, rows_of
 from experiment import paired_difference, spread_text
 from table_registry import by, percent, points, raw, table
 
@@ -30,18 +30,18 @@ def beside_hedgehog(names, tokens, label):
 
 def listed(words):
     *first, last = words
-    return f"{', '.join(first)} and {last}"
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def speed_of_hedgehog():
     fused = ", ".join(f"on an {processor(names[0])} " + listed([range_text(row) for row in beside_hedgehog(
-        names, 4096, "softmax: scaled_dot_product_attention in PyTorch, jemalloc")]) for names in (KERNELS, KERNELS_ZEN4))
+        names, 4096, "softmax: scaled_dot_product_attention in PyTorch, jemalloc")]) for names in (KERNELS, KERNELS_ZEN4, KERNELS_ZEN5))
 
     def pooled(tokens, label):
-        return over_all(beside_hedgehog(KERNELS + KERNELS_ZEN4, tokens, label), False)
+        return over_all(beside_hedgehog(KERNELS + KERNELS_ZEN4 + KERNELS_ZEN5, tokens, label), False)
 
     eager, compiled = (pooled(32768, f"the same in PyTorch, {way}, jemalloc") for way in ("eager", "torch.compile"))
-    return (f"times as fast as PyTorch's fused softmax attention at 4,096 tokens: {fused}. Over all five runs, "
+    return (f"times as fast as PyTorch's fused softmax attention at 4,096 tokens: {fused}. Over all six runs, "
             f"{pooled(4096, 'flash: own')} times as fast as our own `flash`; at 32,768 tokens {eager} times as fast as the same "
             f"formula in eager PyTorch, {compiled} times as fast as compiled. All with the same memory allocator")
 

@@ -37,7 +37,7 @@ def gain_of_a_second_thread():
                *(range_text(gains_of_threads(*times[kernel, tokens])) for times in dates.values())]
 
 
-FAMILY = ("family", "family-again", "family-zen4")
+FAMILY = ("family", "family-again", "family-zen4", "family-zen5")
 FAMILY_LENGTHS = (4096, 32768)
 
 
@@ -250,7 +250,7 @@ def loops_alone():
                    *(f"{1e-9 * found[name][unit]:,.0f}" if name in found else "" for name in names)]
 
 
-LINEAR_LOOPS = ("loops-linear", "loops-linear-again", "loops-zen4")
+LINEAR_LOOPS = ("loops-linear", "loops-linear-again", "loops-zen4", "loops-zen5")
 
 
 def kind_with_bfloat16(name):
