@@ -8,8 +8,7 @@ KERNELS = ("compare-kernels-intel", "compare-kernels-intel-again")
 KERNELS_ZEN4 = ("compare-kernels-amd-zen4", "compare-kernels-amd-zen4-again", "compare-kernels-amd-zen4-third")
 KERNELS_ZEN5 = ("compare-kernels-amd-zen5",)
 PRESENT_HYDRA = ("compare-hydra-amd-zen4", "compare-hydra-amd-zen4-again")  # runs of Hydra's present loops alone
-ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS, *KERNELS_ZEN4, *PRESENT_HYDRA,
-               *KERNELS_ZEN5)
+ALL_KERNELS = ("compare-kernels", "compare-kernels-again", *KERNELS, *KERNELS_ZEN4, *PRESENT_HYDRA, *KERNELS_ZEN5)
 PUBLISHED_KERNELS = "compare-kernels-amd-zen4-again"
 MODELS = (("compare-models", "compare-bert"), ("compare-models-again", "compare-bert-again"))
 PUBLISHED_MODELS = MODELS[0]

@@ -2,8 +2,9 @@
 import operator
 import statistics
 
-from compare_tables import (ALL_KERNELS, BERT, DEIT, HEDGEHOG, HYDRA, KERNELS_ZEN5, LOOP_ALONE, MODELS, PRESENT_HYDRA, PRODUCTS, ROWS_ALONE,
-                            TRIAD, by_processor, over_all, processor, ratio_text, rows_of, shares_of_time)
+from compare_tables import (ALL_KERNELS, BERT, DEIT, HEDGEHOG, HYDRA, KERNELS_ZEN5, LOOP_ALONE, MODELS, PRESENT_HYDRA,
+                            PRODUCTS, ROWS_ALONE, TRIAD, by_processor, over_all, processor, ratio_text, rows_of,
+                            shares_of_time)
 from speed_tables import (FAMILY, FAMILY_LENGTHS, FEW_TOKENS, FEW_TOKENS_ALONE, FEW_TOKENS_BESIDE, LINEAR_LOOPS, STARTS,
                           WINDOW_GOALS, WINDOW_RUNS, family, few_tokens, gains_of_threads, kind_with_bfloat16,
                           loops_beside_products, range_over_runs)

@@ -1,7 +1,8 @@
 """The results in README.md, as a function of raw files (tools/results)."""
 import statistics
 
-from compare_tables import GPU_KERNELS, HEDGEHOG, HYDRA, KERNELS, KERNELS_ZEN4, KERNELS_ZEN5, over_all, processor, range_text, rows_of
+from compare_tables import (GPU_KERNELS, HEDGEHOG, HYDRA, KERNELS, KERNELS_ZEN4, KERNELS_ZEN5, over_all, processor, range_text,
+                            rows_of)
 from experiment import paired_difference, spread_text
 from table_registry import by, percent, points, raw, table
 
@@ -34,11 +35,13 @@ def listed(words):
 
 
 def speed_of_hedgehog():
+    by_kind = (KERNELS, KERNELS_ZEN4, KERNELS_ZEN5)
+    runs = [name for names in by_kind for name in names]
     fused = ", ".join(f"on an {processor(names[0])} " + listed([range_text(row) for row in beside_hedgehog(
-        names, 4096, "softmax: scaled_dot_product_attention in PyTorch, jemalloc")]) for names in (KERNELS, KERNELS_ZEN4, KERNELS_ZEN5))
+        names, 4096, "softmax: scaled_dot_product_attention in PyTorch, jemalloc")]) for names in by_kind)
 
     def pooled(tokens, label):
-        return over_all(beside_hedgehog(KERNELS + KERNELS_ZEN4 + KERNELS_ZEN5, tokens, label), False)
+        return over_all(beside_hedgehog(runs, tokens, label), False)
 
     eager, compiled = (pooled(32768, f"the same in PyTorch, {way}, jemalloc") for way in ("eager", "torch.compile"))
     return (f"times as fast as PyTorch's fused softmax attention at 4,096 tokens: {fused}. Over all six runs, "
