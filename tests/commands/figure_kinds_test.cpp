@@ -256,6 +256,35 @@ TEST_F(FigureNumbers, NumbersOfFilesAreDrawnAsTheyStand) {
               testing::HasSubstr("only the entries of cpu are drawn"));
 }
 
+// Each message names the file and what is wrong with it.
+TEST_F(FigureNumbers, DataOfOtherProgramsAreRefusedByField) {
+  const auto errors_of = [&](const std::string& kind, const std::string& contents) {
+    std::ofstream(at("data")) << contents;
+    const Outcome outcome = hydrascope("figure " + kind + " --data " + at("data") + " -o " + at("f.svg"));
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_FALSE(std::filesystem::exists(at("f.svg")));
+    return outcome.errors;
+  };
+  const std::string numbers = R"([{"kernel":"elu","flops_per_second":2e9,"bytes_per_second":1e9,)"
+                              R"("share_of_bandwidth":0.1,"share_of_flops":0.05)";
+  const auto has = [&](const std::string& reason) { return testing::HasSubstr(at("data") + ": " + reason); };
+  EXPECT_THAT(errors_of("roofline", numbers + R"(,"N":"many"}])"),
+              has("the entry of elu has no whole number as N; name what"));
+  EXPECT_THAT(errors_of("roofline", numbers + R"(,"N":1e30}])"),
+              has("the entry of elu has no whole number as N"));
+  EXPECT_THAT(errors_of("roofline", numbers + R"(,"H":"six"}])"), has("the entry of elu has no number as H"));
+  EXPECT_THAT(errors_of("roofline", numbers + R"(,"device":3}])"),
+              has("the entry of elu has no text as device"));
+  EXPECT_THAT(errors_of("roofline", R"([{"kernel":"elu"}])"),
+              has("the entry of elu has no number as flops_per_second"));
+  EXPECT_THAT(errors_of("roofline", R"([{"kernel":3}])"), has("an entry names no kernel"));
+  EXPECT_THAT(errors_of("recall", R"([{"kernel":"elu","accuracy":0.5}])"),
+              has("the entry of elu has no number as entropy"));
+  EXPECT_THAT(errors_of("recall", "[]"), has("is no JSON list"));
+  EXPECT_THAT(errors_of("loss", "step,loss\n1,high\n"), has("line 2 is not step,loss: '1,high'"));
+  EXPECT_THAT(errors_of("loss", "epoch,loss\n"), has("is no loss curve"));
+}
+
 // The triad of the smaller input stays in the caches.
 TEST_F(FigureNumbers, TheRoofIsTheBandwidthOfTheLargestInput) {
   std::ofstream(at("data"))

@@ -1,15 +1,15 @@
 // Figures of measurements: timing and scaling, measured by the call itself; loss, roofline and recall, from
 // the files that other commands wrote. recall without a file trains the models.
 #include <algorithm>
-#include <cmath>
+#include <iterator>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "app/commands/figure/kinds.h"
+#include "app/commands/figure/measured_data.h"
 #include "app/commands/figure/task.h"
 #include "app/commands/output.h"
 #include "app/commands/recall.h"
@@ -17,8 +17,6 @@
 #include "app/views/table_views.h"
 #include "app/views/timing_view.h"
 #include "engine/base/error.h"
-#include "engine/base/json_limits.h"
-#include "engine/base/paths.h"
 #include "engine/run/devices.h"
 #include "engine/run/quantities/layer_times.h"
 
@@ -72,7 +70,6 @@ Figure draw_scaling(FigureTask& task) {
 
 namespace {
 
-using nlohmann::json;
 using Style = LinesPanel::Style;
 
 std::vector<std::filesystem::path> data_files(const FigureOptions& options, const char* what) {
@@ -80,47 +77,6 @@ std::vector<std::filesystem::path> data_files(const FigureOptions& options, cons
     throw UsageError("figure " + options.kind, "there are no numbers to draw",
                      std::string("name ") + what + " with --data");
   return {options.data.data.begin(), options.data.data.end()};
-}
-
-LinesPanel::Line read_curve(const std::filesystem::path& file) {
-  std::istringstream text(read_text_file(file));
-  std::string row;
-  std::getline(text, row);
-  const std::string remedy = "name the file that distill or finetune wrote by --curve";
-  if (!row.starts_with("step,loss"))
-    throw ForeignFile(file.string(), "is no loss curve: its first line is not step,loss", remedy);
-  LinesPanel::Line line;
-  for (int number = 2; std::getline(text, row); ++number) {
-    double step = 0, loss = 0;
-    char comma = 0;
-    if (!(std::istringstream(row) >> step >> comma >> loss) || comma != ',')
-      throw BrokenFile(file.string(), fmt::format("line {} is not step,loss: '{}'", number, row), remedy);
-    line.x.push_back(step);
-    line.y.push_back(loss);
-  }
-  if (line.x.empty()) throw BrokenFile(file.string(), "holds no step", remedy);
-  return line;
-}
-
-// Reads a JSON list of objects with a kernel and these numbers, but those that were not measured ("skipped").
-// Throws ForeignFile, BrokenFile.
-std::vector<json> read_records(const std::filesystem::path& file, const std::vector<std::string>& numbers,
-                               const std::string& remedy) {
-  const auto list = parse_json<json>(read_text_file(file));
-  if (!list.is_array() || list.empty()) throw ForeignFile(file.string(), "is no JSON list", remedy);
-  std::vector<json> records;
-  for (const json& record : list) {
-    if (!record.is_object() || !record.contains("kernel") || !record["kernel"].is_string())
-      throw BrokenFile(file.string(), "an entry names no kernel", remedy);
-    if (record.contains("skipped")) continue;
-    for (const std::string& number : numbers) {
-      if (!record.contains(number) || !record[number].is_number())
-        throw BrokenFile(file.string(),
-                         "the entry of " + record["kernel"].get<std::string>() + " has no " + number, remedy);
-    }
-    records.push_back(record);
-  }
-  return records;
 }
 
 Figure plot_of(const FigureTask& task, std::string title, LinesPanel panel,
@@ -181,26 +137,23 @@ Figure draw_roofline(FigureTask& task) {
   std::optional<std::string> device, dtype; // of the first entry: others have other limits
   bool other_devices = false, other_types = false;
   for (const auto& file : files) {
-    for (const json& record :
-         read_records(file, {"flops_per_second", "bytes_per_second", "share_of_bandwidth", "share_of_flops"},
-                      "name what `hydrascope bench kernels --json` printed")) {
-      const std::string its_device = record.value("device", ""), its_type = record.value("dtype", "");
-      if (!device) device = its_device;
-      if (!dtype) dtype = its_type;
-      if (its_device != *device || its_type != *dtype) {
-        (its_device != *device ? other_devices : other_types) = true;
+    for (const RooflineRecord& record : read_roofline_records(file)) {
+      if (!device) device = record.device;
+      if (!dtype) dtype = record.dtype;
+      if (record.device != *device || record.dtype != *dtype) {
+        (record.device != *device ? other_devices : other_types) = true;
         continue;
       }
-      const double flops = record["flops_per_second"], bytes = record["bytes_per_second"];
-      const double of_bandwidth = record["share_of_bandwidth"], of_flops = record["share_of_flops"];
+      const double flops = record.flops_per_second, bytes = record.bytes_per_second;
       if (!(flops > 0) || !(bytes > 0)) continue;
-      const double size = record.value("H", 1.0) * record.value("N", 0.0) * record.value("d", 1.0);
-      if (of_bandwidth > 0) largest = std::max(largest, std::pair(size, bytes / of_bandwidth));
-      if (of_flops > 0) limits.matrix_rate = std::max(limits.matrix_rate, flops / of_flops);
-      RooflineLine& line = line_of(lines, record["kernel"].get<std::string>());
+      if (record.share_of_bandwidth > 0)
+        largest = std::max(largest, std::pair(record.size, bytes / record.share_of_bandwidth));
+      if (record.share_of_flops > 0)
+        limits.matrix_rate = std::max(limits.matrix_rate, flops / record.share_of_flops);
+      RooflineLine& line = line_of(lines, record.kernel);
       line.intensity.push_back(flops / bytes);
       line.rate.push_back(flops / 1e9);
-      line.labels.push_back(record.contains("N") ? fmt::format("{}", record["N"].get<std::int64_t>()) : "");
+      line.labels.push_back(record.tokens ? fmt::format("{}", *record.tokens) : "");
     }
   }
   limits.bandwidth = largest.second;
@@ -222,24 +175,20 @@ namespace {
 
 // The entries of the files that `recall --json` printed; with --kernels alone, of models trained with the
 // small preset.
-std::vector<json> recall_records(const FigureOptions& options) {
-  const std::string remedy = "name a JSON list of {kernel, accuracy, entropy}";
-  std::vector<json> records;
+std::vector<RecallRecord> recall_records(const FigureOptions& options) {
+  std::vector<RecallRecord> records;
   if (options.data.data.empty() && !options.kernels.empty()) {
     RecallRequest request = recall_request(RecallPreset::small);
     request.settings.execution = options.common.execution;
-    for (const auto& record : recall_kernels(request, parse_kernel_list(options.kernels)))
-      records.emplace_back(record);
+    for (const auto& record : recall_kernels(request, parse_kernel_list(options.kernels))) {
+      const auto& entropy = record["entropy"];
+      records.push_back({record["kernel"], record["accuracy"],
+                         entropy.is_null() ? std::nullopt : std::optional(entropy.get<double>())});
+    }
     return records;
   }
-  for (const auto& file : data_files(options, "what `recall --json` printed")) {
-    for (json& record : read_records(file, {"accuracy"}, remedy)) {
-      if (!record.contains("entropy") || !(record["entropy"].is_number() || record["entropy"].is_null()))
-        throw BrokenFile(file.string(),
-                         "the entry of " + record["kernel"].get<std::string>() + " has no entropy", remedy);
-      records.push_back(std::move(record));
-    }
-  }
+  for (const auto& file : data_files(options, "what `recall --json` printed"))
+    std::ranges::move(read_recall_records(file), std::back_inserter(records));
   return records;
 }
 
@@ -249,18 +198,17 @@ Figure draw_recall(FigureTask& task) {
   LinesPanel panel;
   panel.x_label = "entropy of the attention weights (nats)";
   panel.y_label = "accuracy (%)";
-  for (const json& record : recall_records(task.options)) {
-    const std::string kernel = record["kernel"];
-    if (record["entropy"].is_null()) {
-      task.notes.push_back(kernel + " has signed weights, which have no entropy: it is left out");
+  for (const RecallRecord& record : recall_records(task.options)) {
+    if (!record.entropy) {
+      task.notes.push_back(record.kernel + " has signed weights, which have no entropy: it is left out");
       continue;
     }
     LinesPanel::Line line;
-    line.x = {record["entropy"].get<double>()};
-    line.y = {record["accuracy"].get<double>() * 100};
-    line.labels = {kernel};
+    line.x = {*record.entropy};
+    line.y = {record.accuracy * 100};
+    line.labels = {record.kernel};
     line.style = Style::points;
-    line.colour = kernel_colour(kernel);
+    line.colour = kernel_colour(record.kernel);
     panel.lines.push_back(std::move(line));
   }
   if (panel.lines.empty())
