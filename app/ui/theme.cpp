@@ -64,7 +64,7 @@ void set_spacing(ImGuiStyle& style) {
   style.FrameBorderSize = 0;
   style.TabBorderSize = 0;
   style.TabBarBorderSize = 0;
-  style.TabBarOverlineSize = 0;
+  style.TabBarOverlineSize = 2;
   style.TabCloseButtonMinWidthSelected = 0;
   style.TabCloseButtonMinWidthUnselected = 0;
   style.DockingSeparatorSize = 4;
@@ -118,8 +118,10 @@ void set_colours(ImGuiStyle& style, Mode mode) {
       {ImGuiCol_Tab, ground},
       {ImGuiCol_TabHovered, raised_more},
       {ImGuiCol_TabSelected, surface},
+      {ImGuiCol_TabSelectedOverline, accent},
       {ImGuiCol_TabDimmed, ground},
       {ImGuiCol_TabDimmedSelected, surface},
+      {ImGuiCol_TabDimmedSelectedOverline, grab},
       {ImGuiCol_DockingPreview, selection},
       {ImGuiCol_DockingEmptyBg, ground},
       {ImGuiCol_TableHeaderBg, surface},
