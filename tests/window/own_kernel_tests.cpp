@@ -1,5 +1,7 @@
 // The panel "Your kernel": a map typed there becomes the layer's kernel, and what is wrong with it is said.
 #include <algorithm>
+#include <cfloat>
+#include <cmath>
 #include <fstream>
 #include <string>
 
@@ -272,6 +274,33 @@ void the_grid_opens_the_editor(ImGuiTestContext* context) {
   finish(context);
 }
 
+// Where the message below a wrong line begins: the left of what is drawn in the errors' colour.
+float start_of_message(const ImGuiWindow& window) {
+  float left = FLT_MAX;
+  for (const ImDrawVert& vertex : window.DrawList->VtxBuffer)
+    if (vertex.col == theme::packed(theme::red)) left = std::min(left, vertex.pos.x);
+  return left;
+}
+
+void an_error_stays_beside_the_line_numbers(ImGuiTestContext* context) {
+  start_over(context);
+  show_map_editor(editor());
+  settle(context);
+  // Its first line is wrong, and a later one wider than the panel.
+  open_source(context, {"wide", "from here\n\n# " + std::string(400, 'x') + "\n"});
+  IM_CHECK(editor().map_report.result.problem.has_value());
+  IM_CHECK_EQ(editor().map_report.result.problem->line, 1);
+  ImGuiWindow* const window = context->WindowInfo("##source").Window;
+  IM_CHECK(window != nullptr);
+  const float before = start_of_message(*window);
+  IM_CHECK_LT(before, window->Rect().GetCenter().x);
+  context->ScrollToX(window->ID, 300);
+  context->Yield(2);
+  IM_CHECK_GT(window->Scroll.x, 200.0f);
+  IM_CHECK_LT(std::abs(start_of_message(*window) - before), 1.5f); // a letter begins at a whole pixel
+  finish(context);
+}
+
 } // namespace
 
 void register_own_kernel_tests(ImGuiTestEngine* engine) {
@@ -285,6 +314,8 @@ void register_own_kernel_tests(ImGuiTestEngine* engine) {
   IM_REGISTER_TEST(engine, "own_kernel", "templates_begin_a_map")->TestFunc = templates_begin_a_map;
   IM_REGISTER_TEST(engine, "own_kernel", "a_map_is_saved_and_opened")->TestFunc = a_map_is_saved_and_opened;
   IM_REGISTER_TEST(engine, "own_kernel", "a_session_keeps_the_source")->TestFunc = a_session_keeps_the_source;
+  IM_REGISTER_TEST(engine, "own_kernel", "an_error_stays_beside_the_line_numbers")->TestFunc =
+      an_error_stays_beside_the_line_numbers;
   IM_REGISTER_TEST(engine, "own_kernel", "the_grid_opens_the_editor")->TestFunc = the_grid_opens_the_editor;
 }
 

@@ -107,6 +107,8 @@ void SourceEditor::draw_problem(const Graphics& graphics, ImVec2 size) const {
   else
     at.x += 3 * editor_->GetGlyphWidth();
   ImGui::BeginChild(source_id, size, ImGuiChildFlags_None, source_flags); // goes on with the editor's window
+  // Behind the line numbers, which stay where they are when the text scrolls.
+  at.x = std::max(at.x, editor_->DocPos2ScreenPos({line, 0}).x + ImGui::GetScrollX());
   const float room =
       ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - ImGui::GetStyle().ScrollbarSize - at.x;
   constexpr float least_room = 80;
