@@ -33,7 +33,10 @@ public:
   void focus(std::string panel) { to_front_.push_back(std::move(panel)); }
   // Switches to the layout Train, unless the user's own layout shows the training.
   void show_training(Editor& editor) const;
-  void reset() { reset_ = true; }
+  void reset() {
+    reset_ = true;
+    to_front_.clear(); // as below
+  }
   void restore_at_next_frame(std::string arrangement) {
     to_restore_ = std::move(arrangement);
     reset_ = false;

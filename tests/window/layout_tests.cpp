@@ -171,6 +171,13 @@ void reset(ImGuiTestContext* context) {
   context->Yield(4);
   IM_CHECK(same_place(place_of("timing"), before));
   IM_CHECK(editor().panel_open("focus"));
+  // Panels that were still to come to the front no longer do.
+  for (const char* const panel : {"training", "roofline", "loss"}) editor().emit(BringToFront{panel});
+  IM_CHECK(application().run("view.reset_layout"));
+  context->Yield(20); // one panel a frame
+  IM_CHECK(editor().status().panels_in_front.contains("focus"));
+  for (const char* const panel : {"training", "roofline", "loss"})
+    IM_CHECK(!editor().status().panels_in_front.contains(panel));
   start_over(context);
 }
 
