@@ -75,7 +75,8 @@ Texture::Unused& Texture::unused() {
 }
 void Texture::delete_unused() {
   Unused& own = unused();
-  glDeleteTextures(static_cast<GLsizei>(own.before.size()), own.before.data());
+  // Without a display there are none, nor OpenGL's functions.
+  if (!own.before.empty()) glDeleteTextures(static_cast<GLsizei>(own.before.size()), own.before.data());
   own.before = std::exchange(own.since, {});
 }
 Texture::Texture(Texture&& other) noexcept : id_(std::exchange(other.id_, 0)) {}
