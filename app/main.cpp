@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/commands/commands.h"
+#include "app/commands/option_checks.h"
 #include "app/shell/window.h"
 #include "engine/attention/simd/processor.h"
 #include "engine/base/error.h"
@@ -30,6 +31,14 @@ constexpr int usage = 2;
 int report(std::string_view message, int status) {
   std::cerr << "error: " << first_line(message) << '\n';
   return status;
+}
+
+// The program's own messages are one line, but may hold a file's name with line breaks.
+std::string on_one_line(std::string text) {
+  constexpr std::string_view line_break = "\\n";
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at))
+    text.replace(at, 1, line_break);
+  return text;
 }
 
 int report_unprinted() {
@@ -116,10 +125,14 @@ int run(int argc, char** argv) {
   window.show_figure = app::show_figure;
   app::add_window_options(program, window);
   app::add_commands(program, app::command_line_text(argc, argv));
+  app::check_values(program);
   program.require_subcommand(0, 1);
 
   // The callbacks run inside parse() and need the environment before LibTorch starts.
-  program.parse_complete_callback([&] { restart_if_needed(draws_window(program), argv); });
+  program.parse_complete_callback([&] {
+    app::check_outputs(program);
+    restart_if_needed(draws_window(program), argv);
+  });
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& help_or_version) {
@@ -143,9 +156,10 @@ int main(int argc, char** argv) {
     cpu::processors();             // refuses an unknown HYDRASCOPE_PROCESSOR now rather than in the first run
     return check_printed(run(argc, argv));
   } catch (const UsageError& error) {
-    return report(error.what(), usage);
+    return report(on_one_line(error.what()), usage);
   } catch (const std::exception& error) {
     if (std::ferror(stdout) != 0) return report_unprinted(); // fmt's message does not name it
-    return report(error_message(error), failed);
+    const bool own = dynamic_cast<const Error*>(&error) != nullptr;
+    return report(own ? on_one_line(error_message(error)) : error_message(error), failed);
   }
 }

@@ -5,25 +5,26 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "app/commands/option_checks.h"
 #include "app/commands/output.h"
 #include "engine/run/run.h"
 
 namespace hydrascope::app {
 
 void add_head_options(CLI::App& command, ScalingSetting& setting) {
-  command.add_option("--heads", setting.heads, "heads H")->check(CLI::PositiveNumber)->capture_default_str();
+  command.add_option("--heads", setting.heads, "heads H")->check(positive_number())->capture_default_str();
   command.add_option("--head-width", setting.head_width, "features d of a head")
-      ->check(CLI::PositiveNumber)
+      ->check(number_within(1, most_head_width))
       ->capture_default_str();
 }
 
 void add_run_options(CLI::App& command, ScalingSetting& setting, double& seconds, bool& json) {
   command.add_option("--device", setting.device, "cpu, cuda or cuda:i")->capture_default_str();
-  command.add_option("--threads", setting.threads, "threads (default: all)")->check(CLI::PositiveNumber);
+  command.add_option("--threads", setting.threads, "threads (default: all)")->check(thread_count());
   command
       .add_option("--seconds", seconds,
                   "how long each case is repeated, after a warm-up of as long, at most 0.2")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command.add_flag("--json", json, "one JSON document on standard output");
 }

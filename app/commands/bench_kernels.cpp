@@ -12,6 +12,7 @@
 
 #include "app/commands/bench_attention.h"
 #include "app/commands/commands.h"
+#include "app/commands/option_checks.h"
 #include "app/commands/output.h"
 #include "app/views/timing_view.h"
 #include "engine/attention/simd/processor.h"
@@ -177,7 +178,7 @@ void add_bench_kernels(CLI::App& bench) {
   command
       ->add_option("-N,--tokens", options->tokens, "a comma list (default: 197 to 16384, some kernels more)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   add_head_options(*command, options->setting);
   command
       ->add_option("--dtype", options->dtypes,

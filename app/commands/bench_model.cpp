@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/commands/option_checks.h"
 #include "app/commands/output.h"
 #include "app/views/timing_view.h"
 #include "engine/base/json_text.h"
@@ -134,13 +135,13 @@ void add_bench_model(CLI::App& bench) {
       ->capture_default_str();
   command->add_option("--batch", request.batches, "a comma list")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command
       ->add_option("--image-size", options->image_size, "side of the square picture (default: the model's)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command->add_option("-N,--tokens", request.tokens, "length of a text")
-      ->check(CLI::Range(3, 1'000'000))
+      ->check(number_within(3, 1'000'000))
       ->capture_default_str();
   request.execution.device = "cpu";
   command->add_option("--device", request.execution.device, "cpu, cuda or cuda:i")->capture_default_str();
@@ -148,12 +149,12 @@ void add_bench_model(CLI::App& bench) {
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
       ->capture_default_str();
   command->add_option("--threads", request.execution.threads, "threads (default: all)")
-      ->check(CLI::PositiveNumber);
+      ->check(thread_count());
   command->add_option("--runs", request.runs, "batches that are timed")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command->add_option("--warm-ups", request.warm_ups, "batches before them")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative_number())
       ->capture_default_str();
   command->add_flag("--schedules-only", request.schedules_only, "no untapped run and no bounds");
   command->add_flag("--json", options->json, "one JSON document on standard output");

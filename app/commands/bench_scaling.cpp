@@ -12,6 +12,7 @@
 
 #include "app/commands/bench_attention.h"
 #include "app/commands/commands.h"
+#include "app/commands/option_checks.h"
 #include "app/commands/output.h"
 #include "engine/base/json_text.h"
 #include "engine/measure/kernel_support.h"
@@ -163,7 +164,7 @@ void add_bench_scaling(CLI::App& bench) {
   command->add_option("--kernels", options->kernels, "a comma list (default: all)");
   command->add_option("-N,--tokens", options->tokens, "a comma list (default: 64, 128, … 32768)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   add_head_options(*command, options->setting);
   command
       ->add_option("--capture", options->capture,
@@ -183,10 +184,10 @@ void add_bench_heads(CLI::App& bench) {
   options->tokens = {197};
   command->add_option("--kernels", options->kernels, "a comma list")->capture_default_str();
   command->add_option("-N,--tokens", options->tokens.front(), "tokens N")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command->add_option("--width", options->width, "model width D")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   add_curve_options(*command, *options);
   command->callback([options] { run_heads(*options); });

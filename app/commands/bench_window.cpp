@@ -19,6 +19,7 @@
 
 #include "app/commands/bench_session.h"
 #include "app/commands/commands.h"
+#include "app/commands/option_checks.h"
 #include "app/document/edits.h"
 #include "app/shell/application.h"
 #include "engine/base/error.h"
@@ -342,7 +343,7 @@ void add_bench_interact(CLI::App& bench) {
   const auto options = std::make_shared<InteractOptions>();
   add_input(*interact, options->window);
   interact->add_option("--repeats", options->repeats, "switches of each layer")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   add_common_options(*interact, options->window.common, CaptureUse::refused);
   interact->callback([options] { run_interact(*options); });
@@ -354,7 +355,7 @@ void add_bench_browse(CLI::App& bench) {
   const auto options = std::make_shared<BrowseOptions>();
   add_input(*browse, options->window);
   browse->add_option("--heads", options->heads, "open at most so many (default: all)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   add_common_options(*browse, options->window.common);
   browse->callback([options] { run_browse(*options); });
 }

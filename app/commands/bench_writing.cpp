@@ -10,6 +10,7 @@
 
 #include "app/commands/bench_session.h"
 #include "app/commands/commands.h"
+#include "app/commands/option_checks.h"
 #include "app/document/commands.h"
 #include "app/document/writing_edits.h"
 #include "engine/base/error.h"
@@ -102,10 +103,10 @@ void add_bench_writing(CLI::App& bench) {
   const auto options = std::make_shared<WriteOptions>();
   write->add_option("--text", options->window.text, "what it goes on with, instead of example sentences");
   write->add_option("--context", options->context, "example sentences of about so many tokens")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   write->add_option("--tokens", options->tokens, "write so many")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   write->add_flag("--follow", options->follow, "let the other panels follow what is written");
   add_common_options(*write, options->window.common, CaptureUse::refused);

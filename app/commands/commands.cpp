@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <regex>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "app/commands/option_checks.h"
 #include "app/jobs/listener.h"
 #include "app/shell/window.h"
 #include "app/views/provenance.h"
@@ -87,6 +89,13 @@ void check_window_options(const CLI::App& program, const WindowOptions& options)
     throw UsageError(file.string(), "there is no such command or file",
                      near.empty() ? "see hydrascope --help" : "did you mean " + near + "?");
   }
+  if (options.screenshot.has_extension() && options.screenshot.extension() != ".png")
+    throw UsageError("--screenshot " + options.screenshot.string(), "a screenshot is a PNG",
+                     "name it " + options.screenshot.filename().replace_extension(".png").string());
+  constexpr double most_pixels = 16384; // a side, of a texture of OpenGL
+  if (const double side = std::max(options.width, options.height) * options.scale.value_or(1); side > most_pixels)
+    throw UsageError("--size and --scale", fmt::format("together give {:.0f} pixels a side", side),
+                     fmt::format("at most {:.0f} can be drawn", most_pixels));
   if (!options.recording.empty() && options.recording.extension() != ".webp")
     throw UsageError("--record " + options.recording.string(), "a recording is an animated WebP",
                      "name it " + options.recording.filename().replace_extension(".webp").string());
@@ -151,7 +160,7 @@ void add_common_options(CLI::App& command, CommonOptions& options, const Capture
       ->group(model);
   add_schedule_options(command, options.schedule);
   command.add_option("--image-size", options.image_size, "side of the square the picture is resized to")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->group(model);
   command
       .add_option("--device", options.execution.device,
@@ -163,7 +172,7 @@ void add_common_options(CLI::App& command, CommonOptions& options, const Capture
       ->capture_default_str()
       ->group(execution);
   command.add_option("--threads", options.execution.threads, "threads for the model (default: all)")
-      ->check(CLI::PositiveNumber)
+      ->check(thread_count())
       ->group(execution);
   command.add_option("--seed", options.execution.seed, "random seed")
       ->capture_default_str()
@@ -228,7 +237,7 @@ void add_window_options(CLI::App& program, WindowOptions& options) {
                  }));
   off_screen(
       program.add_option("--scale", options.scale, "pixels a point in the screenshot or recording (1)")
-          ->check(CLI::Range(least_scale, greatest_scale)));
+          ->check(number_within(least_scale, greatest_scale)));
   off_screen(program
                  .add_option_function<std::string>(
                      "--theme",

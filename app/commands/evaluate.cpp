@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/commands/option_checks.h"
 #include "app/commands/output.h"
 #include "app/commands/training_display.h"
 #include "engine/base/error.h"
@@ -260,18 +261,18 @@ void add_evaluate_command(CLI::App& program) {
                    "images: a folder with a sub-folder of pictures per class; text: a tab-separated file")
       ->required();
   command->add_option("--limit", request.limit, "at most: pictures taken evenly from all, the first texts")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative_number());
   CLI::Option* const batch =
       command
           ->add_option(
               "--batch", request.batch,
               "inputs that run together; perplexity: windows (default: as many as have 2,048 tokens)")
-          ->check(CLI::PositiveNumber)
+          ->check(positive_number())
           ->capture_default_str();
   command->add_option("--classes", options->classes,
                       "images: sub-folders to use: a comma list, or a file with one a line");
   command->add_option("--images-per-class", request.images_per_class, "images: at most (default: all)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative_number());
   command->add_option("--boxes", options->boxes,
                       "images: plays the pointing game: whether the maximum of a map lies in the object's "
                       "box. TSV with the header image, class, x0, y0, x1, y1 (pixels, inclusive)");
@@ -280,44 +281,44 @@ void add_evaluate_command(CLI::App& program) {
           "--curves", request.curve_steps,
           "images: the probability of the class while patches are hidden, or shown, in so many steps in "
           "the order of each map (deletion and insertion curves)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative_number());
   command->add_option("--column", request.columns.text, "text: column of the texts, from 1")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command->add_option("--pair-column", request.columns.pair, "text: column of the second texts of pairs")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command->add_option("--label-column", request.columns.label, "text: column of the labels")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command->add_flag("--header", request.header, "text: skip the first line");
   command->add_flag("--perplexity", options->perplexity,
                     "decoders: how well each token of a text file is predicted from those before it");
   PerplexityRequest& windows = options->windows;
   command->add_option("--window", windows.window, "perplexity: tokens that are read together")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command
       ->add_option(
           "--stride", windows.stride,
           "perplexity: tokens from one window to the next (default: --window); of windows that overlap "
           "the new tokens are scored")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative_number());
   command
       ->add_option(
           "--tokens", windows.limit,
           "perplexity: the first tokens of the file (default: all); rouge: of an answer, at most (100)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative_number());
   command
       ->add_option("--characters", windows.characters,
                    "perplexity: the first characters of the file (default: all)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative_number());
   CLI::Option* const rouge =
       command->add_flag("--rouge", options->rouge,
                         "decoders: ROUGE-1, -2 and -L (F1) of greedy answers to the prompts of a table");
   rouge->excludes(command->get_option("--perplexity"));
   AnswersRequest& answers = options->answers;
   command->add_option("--answer-column", answers.answer_column, "rouge: column of the reference answers")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command->add_option("--template", answers.prompt_template,
                       "rouge: the text around a prompt, as \"Summarize this dialog:\\n{}\\n---\\nSummary:\"");

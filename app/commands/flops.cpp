@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/commands/option_checks.h"
 #include "app/commands/output.h"
 #include "engine/base/error.h"
 #include "engine/base/json_text.h"
@@ -209,7 +210,7 @@ void add_flops_command(CLI::App& program) {
   command->add_option("--architecture", options->architecture,
                       fmt::format("deit-base by default; known: {}", fmt::join(names, ", ")));
   command->add_option("--model", options->model, "the architecture of a model instead, by its config.json");
-  const CLI::Range sides(1, 65536), lengths(1, 100'000'000);
+  const CLI::Validator sides = number_within(1, 65536), lengths = number_within(1, 100'000'000);
   command->add_option("--image-size", options->image_sizes, "sides of square pictures, as in 224,384")
       ->delimiter(',')
       ->check(sides);

@@ -5,12 +5,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/commands/option_checks.h"
 #include "app/commands/output.h"
 #include "engine/base/error.h"
 #include "engine/base/json_text.h"
@@ -69,12 +71,17 @@ void run(GenerateOptions& options) {
   request.text = text_of(options);
   request.stop_at_end = !options.past_end;
   const bool json = options.common.json;
-  if (!json) fmt::print("{}", request.text);
+  bool begun = false;
+  const auto begin = [&] { // not before an error of the request
+    if (!json && !std::exchange(begun, true)) fmt::print("{}", request.text);
+  };
   const GenerateOutcome outcome = generate(request, [&](const GeneratedToken&, const std::string_view text) {
     if (json) return;
+    begin();
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   });
+  begin(); // where nothing was generated
   print_notes(outcome.notes);
   if (json)
     fmt::print("{}\n", text_of_json(outcome_json(outcome), 2));
@@ -151,7 +158,7 @@ void add_generate_command(CLI::App& program) {
   GenerateRequest& request = options->request;
   command->add_option("--text", options->text, "the text to go on with; - reads standard input")->required();
   command->add_option("--tokens", request.tokens, "at most so many")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative_number())
       ->capture_default_str();
   command
       ->add_option("--temperature", request.sampling.temperature,
@@ -180,12 +187,12 @@ void add_bench_generate(CLI::App& bench_command) {
           "tokens before the first that is written (default: 128, 1024 and 8192, shortened to what the "
           "model's positions leave)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command->add_option("--tokens", options->request.tokens, "written and timed after each context")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command->add_option("--rounds", options->request.rounds, "of each: medians are shown")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command->add_option("--kernels", options->kernels, "comma list: each in all layers, in turns");
   add_common_options(*command, options->common, CaptureUse::refused);

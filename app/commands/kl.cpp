@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "app/commands/option_checks.h"
 #include "app/commands/output.h"
 #include "app/document/training_form.h"
 #include "engine/base/error.h"
@@ -24,16 +25,16 @@ void add_data_options(CLI::App& command, DataOptions& options) {
                   "recorded attention: captures, or folders of them")
       ->delimiter(',');
   command.add_option("--column", options.column, "column of tab-separated lines, from 1")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command
       .add_option("--pair-column", options.pair_column,
                   "column of the second texts of pairs, which are run as one input")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command.add_flag("--header", options.header, "skip the first line of each file");
   command
       .add_option("--limit", options.limit,
                   "the first texts of each file, or so many pictures taken evenly from each folder")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
 }
 
 TeacherForcedRequest measure_request(const CommonOptions& common, const DataOptions& data) {
@@ -198,7 +199,7 @@ void add_kl_command(CLI::App& program) {
       ->add_option("--lengths", options->lengths,
                    "as 256,1024: weights over so many tokens, q and k of consecutive texts concatenated")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command->add_flag("--joined", options->joined,
                     "feed the texts as one long text, positions modulo the model's maximum");
   command->callback([options] { run(*options); });

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/commands/option_checks.h"
 #include "app/commands/output.h"
 #include "app/commands/training_display.h"
 #include "app/views/training_view.h"
@@ -218,22 +219,22 @@ void run(const RecallOptions& options) {
 
 void add_settings(CLI::App& command, RecallOptions& options) {
   command.add_option("--lr,--learning-rate", options.learning_rate, "default: the preset's")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command.add_option("--weight-decay", options.weight_decay, "default: the preset's")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative_number());
   command.add_option("--warmup", options.warmup, "steps over which the learning rate rises")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative_number());
   command
       .add_option("--schedule", options.schedule,
                   "of the learning rate after that: constant, or a cosine to 0; default: the preset's")
       ->check(CLI::IsMember({"constant", "cosine"}));
-  command.add_option("--batch", options.batch, "default: the preset's")->check(CLI::PositiveNumber);
+  command.add_option("--batch", options.batch, "default: the preset's")->check(positive_number());
   command.add_option("--epochs", options.epochs, "at most; default: the preset's")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command
       .add_option("--patience", options.patience,
                   "stop after so many epochs without a better validation loss (0: never)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative_number());
   command
       .add_option("--loss", options.loss,
                   "of the last token, or of all values whose key has occurred; default: the preset's")
@@ -242,7 +243,7 @@ void add_settings(CLI::App& command, RecallOptions& options) {
       .add_option("--sequences", options.sequences, "for training, validation and test, as 10000,1000,2000")
       ->delimiter(',')
       ->expected(3)
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
 }
 
 } // namespace
@@ -265,7 +266,7 @@ void add_recall_command(CLI::App& program) {
   command->add_flag("--resume", options->files.resume,
                     "keep the results that the output holds, and go on from the checkpoint beside it");
   command->add_option("--checkpoint-seconds", options->checkpoint_seconds, "how often the state is kept")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative_number())
       ->capture_default_str();
   command->add_option("--curve", options->files.curve,
                       "write the loss of every step as CSV; {kernel} in its name stands for the kernel");
@@ -274,7 +275,7 @@ void add_recall_command(CLI::App& program) {
                    "auto or cpu, cuda or cuda:i where there is an NVIDIA GPU")
       ->capture_default_str();
   command->add_option("--threads", options->execution.threads, "threads for the model (default: all)")
-      ->check(CLI::PositiveNumber);
+      ->check(thread_count());
   command->add_option("--seed", options->execution.seed, "random seed")->capture_default_str();
   command->add_flag("--json", options->json, "one JSON document on standard output");
   command->callback([options] { run(*options); });

@@ -60,8 +60,6 @@ void reproduce(const ReproduceOptions& options) {
   const fs::path figure = options.figure;
   const auto then = ordered_json::parse(read_provenance(figure));
   const fs::path output = options.output.empty() ? default_output(figure) : fs::path(options.output);
-  if (fs::exists(output) && fs::equivalent(figure, output))
-    throw UsageError("-o " + output.string(), "is the figure itself", "give another name");
   const auto command = then.find("command");
   const bool drawn_by_command = command != then.end() && command->is_string();
   const std::vector<std::string> words =

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/commands/option_checks.h"
 #include "app/commands/output.h"
 #include "app/commands/run_output.h"
 #include "app/document/capture_input.h"
@@ -183,7 +184,7 @@ void add_run_command(CLI::App& program) {
       "--query", options->query,
       "query token of focus maps, or all (default: 0, or all where the target reads more than it)");
   command->add_option("--layer", options->layer, "attention and focus of this layer alone")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative_number());
   command->add_option("--head", options->head,
                       "n: attention and rollout of this head alone; mean, min, max: how rollout fuses heads");
   command->add_option("--discard", options->discard,
@@ -198,7 +199,7 @@ void add_run_command(CLI::App& program) {
           "--deletion", options->deletion_steps,
           "steps of a deletion curve: the target while tokens are hidden in the order of the focus map "
           "of --layer (default: the last), in its reverse and in a random one")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command->add_flag("--value-weighted", options->value_weighted,
                     "attention as the lengths of what it lets through, ‖α v W_o‖ (Kobayashi et al. 2020)");
   add_common_options(*command, options->common);

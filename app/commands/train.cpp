@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/commands/option_checks.h"
 #include "app/commands/output.h"
 #include "app/commands/training_display.h"
 #include "engine/base/error.h"
@@ -132,11 +133,7 @@ void run(const TrainOptions& options, const std::string& command_line) {
     TrainingDisplay display;
     outcome = train_from_scratch(request, display.observer(), display.stop());
   }
-  if (outcome.training.stopped)
-    throw Error(
-        "train",
-        fmt::format("stopped after {} steps, a checkpoint is kept beside the output", outcome.training.steps),
-        "go on with --resume");
+  check_not_stopped("train", outcome.training, request.settings.output);
   if (!options.curve.empty()) write_curve(options.curve, outcome.training);
   print_outcome(outcome, request, options.json);
 }
@@ -153,7 +150,7 @@ void add_data(CLI::App& command, TrainOptions& options) {
   command.add_option("--validation", options.validation, "the same, held out (default: a share of the data)")
       ->group(group);
   command.add_option("--validation-share", options.validation_share, "share of the items that is held out")
-      ->check(CLI::Range(0.001, 0.9))
+      ->check(number_within(0.001, 0.9))
       ->capture_default_str()
       ->group(group);
   command
@@ -161,20 +158,20 @@ void add_data(CLI::App& command, TrainOptions& options) {
                   "generated ones for training, validation and test, as 96000,2000,2000")
       ->delimiter(',')
       ->expected(3)
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->group(group);
   command.add_option("--limit", options.limit, "at most: lines, pieces of text, pictures of a class")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative_number())
       ->group(group);
   command.add_option("--column", options.columns.text, "tables: column of the text, from 1")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str()
       ->group(group);
   command.add_option("--pair-column", options.columns.pair, "lra-retrieval: column of the second text")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->group(group);
   command.add_option("--label-column", options.columns.label, "tables: column of the label")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str()
       ->group(group);
   command.add_flag("--header", options.header, "tables: skip the first line")->group(group);
@@ -187,7 +184,7 @@ void add_data(CLI::App& command, TrainOptions& options) {
 void add_shape(CLI::App& command, TrainOptions& options) {
   constexpr const char* group = "Model and kernels";
   const auto add = [&](const char* name, std::optional<int>& value, const char* help) {
-    command.add_option(name, value, help)->check(CLI::PositiveNumber)->group(group);
+    command.add_option(name, value, help)->check(positive_number())->group(group);
   };
   add_kernel_options(command, options.schedule);
   add("--layers", options.layers, "default: the preset's");
@@ -202,37 +199,37 @@ void add_shape(CLI::App& command, TrainOptions& options) {
 void add_steps(CLI::App& command, TrainOptions& options) {
   constexpr const char* group = "Optimisation";
   command.add_option("--epochs", options.epochs, "at most; default: the preset's")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->group(group);
   command.add_option("--batch", options.batch, "default: the preset's")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->group(group);
   command
       .add_option("--accumulate", options.accumulate,
                   "run each batch in so many parts, one after another: less memory, the same gradients")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str()
       ->group(group);
   command.add_option("--lr,--learning-rate", options.learning_rate, "the peak; default: the preset's")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->group(group);
   command.add_option("--weight-decay", options.weight_decay, "default: the preset's")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative_number())
       ->group(group);
   command
       .add_option("--warmup", options.warmup,
                   "share of the steps over which the learning rate rises; default: the preset's")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_within(0.0, 1.0))
       ->group(group);
   command
       .add_option("--validate-every", options.validate_every,
                   "measure on the held-out items after so many steps, too")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative_number())
       ->group(group);
   command
       .add_option("--patience", options.patience,
                   "stop after so many epochs that made it no better (0: never)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative_number())
       ->group(group);
 }
 
@@ -244,7 +241,7 @@ void add_output(CLI::App& command, TrainOptions& options) {
       ->group(output);
   command.add_flag("--resume", options.resume, "go on from the checkpoint beside the output")->group(output);
   command.add_option("--checkpoint-seconds", options.checkpoint_seconds, "how often the state is kept")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative_number())
       ->capture_default_str()
       ->group(output);
   command.add_option("--curve", options.curve, "write the loss of every step as CSV")->group(output);
@@ -257,7 +254,7 @@ void add_output(CLI::App& command, TrainOptions& options) {
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
       ->group(execution);
   command.add_option("--threads", options.execution.threads, "threads for the model (default: all)")
-      ->check(CLI::PositiveNumber)
+      ->check(thread_count())
       ->group(execution);
   command.add_option("--seed", options.execution.seed, "random seed")
       ->capture_default_str()

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/commands/option_checks.h"
 #include "app/commands/output.h"
 #include "app/commands/training_display.h"
 #include "engine/base/error.h"
@@ -27,9 +28,9 @@ namespace {
 void add_check(CLI::Option& added, const NumberCheck& check) {
   switch (check.kind) {
     case NumberCheck::Kind::any: return;
-    case NumberCheck::Kind::positive: added.check(CLI::PositiveNumber); return;
-    case NumberCheck::Kind::not_negative: added.check(CLI::NonNegativeNumber); return;
-    case NumberCheck::Kind::within: added.check(CLI::Range(check.least, check.most)); return;
+    case NumberCheck::Kind::positive: added.check(positive_number()); return;
+    case NumberCheck::Kind::not_negative: added.check(non_negative_number()); return;
+    case NumberCheck::Kind::within: added.check(number_within(check.least, check.most)); return;
   }
 }
 
@@ -109,13 +110,8 @@ void add_training_options(CLI::App& command, const TrainingKind kind, OptionValu
 
 namespace {
 
-// The outcome as JSON on standard output, or as a sentence. Throws Error if the training was stopped before
-// its end.
+// The outcome as JSON on standard output, or as a sentence.
 void print_outcome(const TrainingOutcome& outcome, const bool json) {
-  if (outcome.stopped)
-    throw Error("training",
-                fmt::format("stopped after {} steps, a checkpoint is kept beside the output", outcome.steps),
-                "go on with --resume");
   if (json) {
     const HeldOut &before = outcome.before, &best = outcome.held_out;
     const auto number_if = [](const bool applies, const double value) {
@@ -196,6 +192,7 @@ public:
     }
     if (!reports) return;
     if (!settings_.curve.empty()) write_curve(settings_.curve, outcome);
+    check_not_stopped("training", outcome, settings_.output);
     print_outcome(outcome, json);
   }
 
@@ -217,6 +214,14 @@ OptionValues given_values(const CLI::App& command, const TrainingKind kind, cons
   for (const TrainingOption* option : help_options(kind))
     if (command.count(option->name()) > 0) given.set(option->key, values.value(option->key));
   return given;
+}
+
+// Refuses options for another kind of input. Throws UsageError.
+void check_given(const OptionValues& given, const TrainingKind kind, const InputKind input) {
+  for (const TrainingOption* option : help_options(kind))
+    if (given.contains(option->key) && !option->applies(kind, input))
+      throw UsageError(option->name(), input == InputKind::image ? "is not for pictures" : "is for pictures",
+                       "leave it out");
 }
 
 struct DistillOptions {
@@ -247,6 +252,7 @@ void run(const DistillOptions& options, const std::string& command_line) {
   const RunRequest run =
       make_request(with_capture_of(common, data), pictures ? InputKind::image : InputKind::text);
   const ModelInfo model = read_model_info(run.model_folder);
+  check_given(options.values, TrainingKind::distill, model.input);
   set_options(training, default_values(TrainingKind::distill, {model.input, model.causal}));
   set_options(training, values);
   request.settings.model_folder = run.model_folder;
@@ -293,6 +299,7 @@ void run(const FinetuneOptions& options, const std::string& command_line) {
   const RunRequest run = make_request(common, pictures ? InputKind::image : InputKind::text);
   TrainingRequest training = FinetuneRequest{};
   const ModelInfo model = read_model_info(run.model_folder);
+  check_given(options.values, TrainingKind::finetune, model.input);
   const bool next_token = objective_for(asked, model) == Objective::next_token;
   set_options(training, default_values(TrainingKind::finetune, {model.input, next_token}));
   set_options(training, options.values);

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "app/commands/output.h"
 #include "app/views/training_view.h"
+#include "engine/base/error.h"
 #include "engine/base/paths.h"
 
 namespace hydrascope::app {
@@ -90,6 +92,17 @@ void TrainingDisplay::show(const TrainingProgress& progress) {
   open_line_ = terminal_;
   if (epoch_done) end_line();
   std::fflush(stderr);
+}
+
+void check_not_stopped(const std::string& subject, const TrainingOutcome& outcome,
+                       const std::filesystem::path& output) {
+  if (!outcome.stopped) return;
+  std::error_code none;
+  if (!std::filesystem::exists(checkpoint_path(output), none))
+    throw Error(subject, "stopped before the first step", "start it again");
+  throw Error(subject,
+              fmt::format("stopped after {} steps, a checkpoint is kept beside the output", outcome.steps),
+              "go on with --resume");
 }
 
 void write_curve(const std::filesystem::path& file, const TrainingOutcome& outcome) {

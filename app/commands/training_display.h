@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 #include "engine/training/loop/training.h"
@@ -36,6 +37,11 @@ private:
   std::chrono::steady_clock::time_point last_{};
   std::jthread watcher_; // last: it uses the other members
 };
+
+// Throws Error if the training was stopped before its end; the message says whether it can go on.
+// `subject`: of the error; `output`: the file or folder that it was to write.
+void check_not_stopped(const std::string& subject, const TrainingOutcome& outcome,
+                       const std::filesystem::path& output);
 
 // Writes the loss of every step, with the header step,loss. Throws Error.
 void write_curve(const std::filesystem::path& file, const TrainingOutcome& outcome);

@@ -655,7 +655,7 @@ TEST_F(Reproduce, RefusesWhatItCannot) {
   expect_error("reproduce " + picture, 1, "does not say where it came from");
   expect_error("reproduce " + at("missing.svg"), 1, "missing.svg");
   ASSERT_EQ(hydrascope("figure layers" + sentence + "-o " + at("f.svg")).status, 0);
-  expect_error("reproduce " + at("f.svg") + " -o " + at("f.svg"), 2, "itself");
+  expect_error("reproduce " + at("f.svg") + " -o " + at("f.svg"), 2, "would replace the file of figure");
 }
 
 } // namespace

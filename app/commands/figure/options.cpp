@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/commands/figure/kinds.h"
+#include "app/commands/option_checks.h"
 #include "app/document/capture_input.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -55,7 +56,7 @@ void add_view_options(CLI::App& command, FigureOptions& options) {
                   "focus: value (opacity grows with the value) or dimmed (even opacity)")
       ->capture_default_str();
   command.add_option("--opacity", options.opacity, "focus: of the map over the picture, at most")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_within(0.0, 1.0))
       ->capture_default_str();
   command.add_flag("--own-scale", options.own_scale,
                    "weights: each map, or row of maps, has a scale of its own");
@@ -73,11 +74,11 @@ void add_study_options(CLI::App& command, FigureOptions& options) {
                   "table, entropy, kl on --data: tokens of the pieces, as kl's; scaling: N, as 256,1024; "
                   "state: tokens before those that are timed")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command.add_flag("--joined", options.joined, "table: as kl's");
   command.add_option("--counts", options.counts, "heads: numbers of heads; strategies: replaced layers")
       ->delimiter(',')
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative_number());
   command.add_flag("--untrained", options.untrained,
                    "heads, strategies: no adapter at any point but the model's own classifier");
   command.add_option("--trained", options.trained,
@@ -90,7 +91,7 @@ void add_study_options(CLI::App& command, FigureOptions& options) {
       ->capture_default_str();
   command.add_option("--only", options.only, "sheet: right or wrong predictions alone")
       ->check(CLI::IsMember({"right", "wrong"}));
-  command.add_option("--columns", options.columns, "sheet: pictures in a row")->check(CLI::PositiveNumber);
+  command.add_option("--columns", options.columns, "sheet: pictures in a row")->check(positive_number());
 }
 
 void add_paper_options(CLI::App& command, FigureOptions& options) {
