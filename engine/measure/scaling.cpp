@@ -68,10 +68,14 @@ AttentionInput random_input(const ScalingSetting& setting, const at::Device devi
   return input;
 }
 
-// q, k, v, the layer's input and the output, each also in float32, and a tile of scores or features.
-double bytes_needed(const ScalingSetting& setting, std::int64_t tokens) {
+// q, k, v, the layer's input and the output, each also in float32, a tile of scores or features, and the
+// kernel's maps and sums, whose numbers enter a product with each token.
+double bytes_needed(const Kernel& kernel, AttentionShape shape) {
   constexpr double tile = 192.0 * (1 << 20);
-  return 10.0 * static_cast<double>(tokens) * setting.heads * setting.head_width * sizeof(float) + tile;
+  const double of_tokens = 10.0 * static_cast<double>(shape.tokens) * model_width(shape);
+  shape.tokens = 1;
+  shape.layout = {};
+  return (of_tokens + kernel.cost(shape).computed()) * sizeof(float) + tile;
 }
 
 } // namespace
@@ -91,8 +95,8 @@ struct ScalingMeasurer::State {
   double seconds = 0, products = 0; // of the last point; 0 before the first
 
   // The reason why a point is not affordable; empty if it is.
-  std::string too_much(std::int64_t tokens, double new_products) const {
-    const double needed = bytes_needed(setting, tokens);
+  std::string too_much(const AttentionShape& shape, double new_products) const {
+    const double needed = bytes_needed(*kernel, shape);
     constexpr double most = 0.5; // of what is free
     const auto free = static_cast<double>(free_bytes(device, needed / most));
     if (free > 0 && needed > most * free)
@@ -170,7 +174,7 @@ ScalingPoint ScalingMeasurer::measure(std::int64_t tokens, const std::stop_token
   const Cost cost = state.kernel->cost(shape);
   point.products = cost.computed();
   point.bytes = cost.bytes;
-  point.skipped = state.too_much(tokens, point.products);
+  point.skipped = state.too_much(shape, point.products);
   if (!point.skipped.empty()) return point;
   const ThreadCount threads(setting.threads);
   const at::NoGradGuard no_gradients;

@@ -148,6 +148,22 @@ private:
   std::vector<std::vector<std::unique_ptr<Linear>>> blocks_;
 };
 
+// Throws Error for a batch that cannot fit: the input and, within a block, the hidden state, q, k, v and the
+// attention's output of each item.
+void check_memory(const Model& model, const Placement& placement, const ModelInput& one, std::int64_t batch) {
+  double each = 0;
+  for (const at::Tensor* part : {&one.pixels, &one.token_ids, &one.token_types, &one.mask})
+    if (part->defined()) each += static_cast<double>(part->nbytes());
+  each += 5 * static_cast<double>(model.embed(placed(model, one)).nbytes());
+  const double needed = each * static_cast<double>(batch);
+  const auto free = static_cast<double>(free_bytes(placement.device, needed));
+  if (free > 0 && needed > free)
+    throw Error(
+        fmt::format("--batch {}", batch),
+        fmt::format("needs {:.1f} GiB or more, {:.1f} GiB are free", needed / (1 << 30), free / (1 << 30)),
+        "use a smaller one");
+}
+
 struct Entry {
   ThroughputRow row;
   std::function<void()> run;
@@ -156,7 +172,7 @@ struct Entry {
 
 void take_turns(std::vector<Entry>& entries, const ThroughputRequest& request, const DeviceClock& clock,
                 const std::function<void()>& after_turn, const std::stop_token& stop) {
-  for (int turn = 0; turn < request.warm_ups + request.runs; ++turn)
+  for (std::int64_t turn = 0; turn < std::int64_t{request.warm_ups} + request.runs; ++turn)
     for (Entry& entry : entries) {
       if (stop.stop_requested()) throw Cancelled();
       const double seconds = clock.seconds(entry.run);
@@ -191,11 +207,12 @@ std::vector<ThroughputRow> measure(const Placement& placement, const ThroughputR
   std::optional<Products> products;
   if (!request.schedules_only) products.emplace(read_config(request.model_folder), placement);
   const ModelInput first = first_input(*model, request);
+  for (const int batch : request.batches) check_memory(*model, placement, first, batch);
 
   std::int64_t done = 0;
   const auto total = static_cast<std::int64_t>(request.batches.size() *
                                                (contenders.size() + (request.schedules_only ? 0 : 3))) *
-                     (request.warm_ups + request.runs);
+                     (std::int64_t{request.warm_ups} + request.runs);
   std::vector<ThroughputRow> rows;
   for (const int batch : request.batches) {
     const ModelInput input = placed(*model, repeated(first, batch));

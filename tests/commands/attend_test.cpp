@@ -1,4 +1,5 @@
 // hydrascope attend on long sequences: memory stays linear.
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -15,8 +16,8 @@ namespace {
 
 using AttendCommand = ProgramTest;
 
-// q, k, v (1,1,N,8) of random numbers of this standard deviation.
-void write_tokens(const fs::path& file, std::int64_t tokens, float deviation = 1) {
+// q, k, v (1,1,N,8) of random numbers of this standard deviation, within ±`most`.
+void write_tokens(const fs::path& file, std::int64_t tokens, float deviation = 1, float most = 1e30F) {
   const std::int64_t bytes = tokens * 8 * 4;
   nlohmann::json header;
   for (int i = 0; i < 3; ++i)
@@ -28,7 +29,7 @@ void write_tokens(const fs::path& file, std::int64_t tokens, float deviation = 1
   std::mt19937 random(1);
   std::normal_distribution<float> normal(0, deviation);
   std::vector<float> numbers(static_cast<std::size_t>(3 * tokens * 8));
-  for (float& number : numbers) number = normal(random);
+  for (float& number : numbers) number = std::clamp(normal(random), -most, most);
   std::ofstream stream(file, std::ios::binary);
   stream.write(reinterpret_cast<const char*>(&length), sizeof length);
   stream << text;
@@ -103,6 +104,15 @@ TEST_F(AttendCommand, SaysWhatIsChecked) {
         worst = std::max(worst, std::abs(sum - output[(h * tokens + i) * d + f]));
       }
   EXPECT_GT(static_cast<double>(worst), 100 * hydra.at("check").get<double>());
+}
+
+// Sums of finite numbers overflow.
+TEST_F(AttendCommand, ResultsThatAreNotFiniteAreNotWritten) {
+  write_tokens(at("large.safetensors"), 9, 1e38F, 3e38F);
+  const std::string files = " --input " + at("large.safetensors") + " --output " + at("x.safetensors");
+  expect_error("attend elu" + files, 1, "elu: its output holds numbers that are not finite; use smaller");
+  expect_error("attend elu --weights" + files, 1, "elu: its output holds numbers that are not finite");
+  EXPECT_FALSE(fs::exists(at("x.safetensors")));
 }
 
 TEST_F(AttendCommand, BadInputIsOneLineAndLeavesNothing) {

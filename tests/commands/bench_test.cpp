@@ -231,6 +231,16 @@ TEST_F(BenchCommand, ModelIsTimedAlone) {
   EXPECT_NE(hydrascope(command).output.find("—"), std::string::npos); // of the bound
 }
 
+TEST_F(BenchCommand, WhatDoesNotFitIsLeftOutOrRefused) {
+  const std::string wide = "bench kernels --kernels taylor --head-width 4096 --heads 4096 --tokens 16 ";
+  const Outcome outcome = hydrascope(wide + "--seconds 0.01 --dtype float32 --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  const json entry = json::parse(outcome.output).at(0);
+  EXPECT_NE(entry.at("skipped").get<std::string>().find("GiB are free"), std::string::npos) << entry;
+  expect_error("bench model --batch 1,2147483647 --model " + tiny_model("vit"), 1,
+               "--batch 2147483647: needs ");
+}
+
 TEST_F(BenchCommand, BadInputIsNamed) {
   expect_error("bench model --model nowhere", 1, "nowhere");
   expect_error("bench model --device cuda:99 --model " + tiny_model("vit"), 1, "--device cuda:99");
@@ -238,6 +248,8 @@ TEST_F(BenchCommand, BadInputIsNamed) {
 
   expect_error("bench kernels --kernels hydra", 2, "hydra-cosine");
   expect_error("bench kernels --dtype float64", 2, "float64");
+  expect_error("bench kernels --head-width 1000000 --tokens 16", 2,
+               "--head-width: 1000000 is not from 1 to 4096");
 }
 
 } // namespace

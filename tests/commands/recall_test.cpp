@@ -110,6 +110,8 @@ TEST_F(Recall, SaysWhatItCannotDo) {
   expect_error(quick + "--kernel softmax,elu --curve " + at("c.csv"), 2, "{kernel}");
   expect_error(quick + "--kernel softmax --resume", 2, "-o");
   expect_error("recall --kernel softmax --preset large", 2, "--preset");
+  expect_error("recall --kernel elu --sequences 2147483647,4,4", 2,
+               "--sequences: must lie between 1 and 1000000 of each kind");
   std::ofstream(at("other.json")) << "{}";
   expect_error(quick + "--kernel softmax --resume -o " + at("other.json"), 1, "other.json");
   std::ofstream(at("signed.json")) << R"([{"kernel":"hydra-cosine","accuracy":0.2,"entropy":null}])";

@@ -306,10 +306,11 @@ TEST_F(TrainingCommand, OptionsThatMakeNoSenseAreNamed) {
                    at("lines.txt") + " --chunk 40-8 -o " + at("x"),
                2, "--chunk");
   const std::string copies = "distill --kernel hedgehog --no-adapter -o " + at("x") + " --model ";
-  for (const char* number : {"0", "-2", "many"})
+  for (const char* number : {"0", "-2", "many", "1001"})
     expect_error(copies + model("dinov2") + " --data " + at("pictures") + " --copies " + number, 2,
                  "--copies");
-  expect_error(copies + model("bert") + " --data " + at("lines.txt") + " --copies 3", 2, "texts");
+  expect_error(copies + model("bert") + " --data " + at("lines.txt") + " --copies 3", 2, "is for pictures");
+  expect_error(start + "--copies 1001", 2, "--copies");
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <span>
 
@@ -149,6 +150,19 @@ void check_finite(const SafetensorsFile& file, const std::string& name, const at
   }
 }
 
+// Throws Error for results with infinities or NaN, to which large values lead.
+template <typename Number>
+void require_finite(const KernelSpec& kernel, const char* what, const std::span<const Number> numbers) {
+  if (std::ranges::all_of(numbers, [](const Number number) { return std::isfinite(number); })) return;
+  throw Error(kernel.text(), fmt::format("{} that are not finite", what),
+              "use smaller values of q, k and v, or another kernel");
+}
+
+// x: float32, on the CPU.
+std::span<const float> numbers_of(const at::Tensor& x) {
+  return {x.const_data_ptr<float>(), static_cast<std::size_t>(x.numel())};
+}
+
 at::ScalarType type_of(const std::string& text) {
   if (text == "bfloat16") return at::kBFloat16;
   return text == "float16" ? at::kHalf : at::kFloat;
@@ -195,15 +209,21 @@ Results attend(const AttendRequest& request, const SafetensorsFile& file) {
   const auto start = std::chrono::steady_clock::now();
   const AttentionOutput output = kernel->run(input, parameters);
   at::Tensor finished = kernel->finish(output.out, input.mask, parameters);
-  results.tensors["output"] = finished.to(at::kCPU, at::kFloat).contiguous();
+  finished = finished.to(at::kCPU, at::kFloat).contiguous();
   results.report.path = output.path;
   results.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   results.report.zero_denominators = output.zero_denominators.read();
+  require_finite(request.kernel, "its output holds numbers", numbers_of(finished));
+  results.tensors["output"] = finished;
   if (!request.weights) return results;
   const at::Tensor rows = request.rows.empty() ? at::Tensor() : at::tensor(request.rows).to(device);
-  results.tensors["weights"] = kernel->weights(input, parameters, rows).to(at::kCPU, at::kFloat).contiguous();
-  results.report.check = kernel->weights_check(input, parameters, rows);
-  results.report.checked_rows = results.tensors["weights"].size(2);
+  const at::Tensor weights = kernel->weights(input, parameters, rows).to(at::kCPU, at::kFloat).contiguous();
+  require_finite(request.kernel, "its weights hold numbers", numbers_of(weights));
+  const double check = kernel->weights_check(input, parameters, rows);
+  require_finite(request.kernel, "weights × V holds numbers", std::span(&check, 1));
+  results.tensors["weights"] = weights;
+  results.report.check = check;
+  results.report.checked_rows = weights.size(2);
   return results;
 }
 

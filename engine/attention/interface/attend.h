@@ -36,8 +36,8 @@ struct AttendReport {
 };
 
 // Reads the input, runs the kernel by its planned path and writes the output. Throws Error for files that
-// cannot be read or written, tensors of the wrong shape or type, NaN at real tokens or in parameters, invalid
-// rows and grids, unavailable devices, and weights above 4 GiB.
+// cannot be read or written, tensors of the wrong shape or type, NaN at real tokens or in parameters, results
+// that are not finite, invalid rows and grids, unavailable devices, and weights above 4 GiB.
 AttendReport attend_file(const AttendRequest& request);
 
 } // namespace hydrascope

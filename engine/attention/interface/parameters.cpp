@@ -52,12 +52,15 @@ ParameterInfo choice_info(std::string name, std::string meaning, std::vector<std
           .choices = std::move(choices)};
 }
 
-std::optional<std::int64_t> positive_parameter(const KernelSpec& spec, std::string_view key) {
+std::optional<std::int64_t> positive_parameter(const KernelSpec& spec, std::string_view key,
+                                               const std::int64_t most) {
   const auto found = spec.parameters.find(std::string(key));
   if (found == spec.parameters.end()) return std::nullopt;
   const std::optional<int> value = whole_number(found->second);
-  if (!value || *value == 0)
-    throw UsageError(spec.text(), fmt::format("{} is \"{}\", not a whole number from 1", key, found->second),
+  if (!value || *value == 0 || *value > most)
+    throw UsageError(spec.text(),
+                     fmt::format("{} is \"{}\", not a whole number from 1{}", key, found->second,
+                                 most == most_of_any_parameter ? "" : fmt::format(" to {}", most)),
                      fmt::format("write {}:{}=n", spec.name, key));
   return *value;
 }

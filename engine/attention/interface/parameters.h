@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -15,8 +16,10 @@ ParameterInfo shared_info(); // `shared`: one trained map for queries and keys
 ParameterInfo bias_info();   // `bias`: b of y = x·W + b
 ParameterInfo choice_info(std::string name, std::string meaning, std::vector<std::string> choices);
 
-// The value of `key` as a number of at least 1; nullopt if it is not given. Throws UsageError.
-std::optional<std::int64_t> positive_parameter(const KernelSpec& spec, std::string_view key);
+inline constexpr std::int64_t most_of_any_parameter = std::numeric_limits<int>::max();
+// The value of `key` as a number from 1 to `most`; nullopt if it is not given. Throws UsageError.
+std::optional<std::int64_t> positive_parameter(const KernelSpec& spec, std::string_view key,
+                                               std::int64_t most = most_of_any_parameter);
 // The value of `key`, 0 or 1; `otherwise` if it is not given. Throws UsageError.
 bool flag_parameter(const KernelSpec& spec, std::string_view key, bool otherwise);
 // The value of `seed`; 0 if it is not given. Throws UsageError.

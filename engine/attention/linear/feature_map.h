@@ -1,6 +1,7 @@
 // The feature map φ of linear attention: one file per map in this folder.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,6 +11,10 @@
 #include "engine/attention/simd/loop_types.h"
 
 namespace hydrascope {
+
+// The most features d′ that a parameter or a user's map may ask for: sums of keys and values hold d′ × d
+// numbers for each head.
+inline constexpr std::int64_t most_features = 65'536;
 
 enum class Side { query, key };
 

@@ -28,6 +28,7 @@
 #include <torch/csrc/jit/runtime/jit_exception.h>
 
 #include "engine/attention/interface/parameters.h"
+#include "engine/attention/linear/feature_map.h"
 #include "engine/attention/own/allocation_limit.h"
 #include "engine/attention/own/map_compiler.h"
 #include "engine/attention/own/value_checks.h"
@@ -194,8 +195,7 @@ at::Tensor MapScript::map(const Side side, const at::Tensor& x, const Positions&
     throw SourceError(source_.name, 0,
                       fmt::format("x is (B,H,N,d) = {}, and {} returns {}, not (B,H,N,d′)", shape_text(x),
                                   own_key_map ? "phi_k" : "phi", shape_text(y)));
-  // Sums of keys and values hold d′ × d numbers for each head; a map may square the head's width.
-  const std::int64_t most = std::max<std::int64_t>(65536, 2 * x.size(3) * x.size(3));
+  const std::int64_t most = std::max(most_features, 2 * x.size(3) * x.size(3)); // it may square the width
   if (y.size(3) > most)
     throw SourceError(source_.name, 0,
                       fmt::format("it returns d′ = {} features for each token, and at most {} are accepted",

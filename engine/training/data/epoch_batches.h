@@ -18,7 +18,7 @@ public:
                std::function<std::int64_t(std::int64_t item)> length)
       : items_(items), batch_(batch), seed_(seed), length_(std::move(length)) {}
 
-  std::int64_t steps_per_epoch() const { return (items_ + batch_ - 1) / batch_; }
+  std::int64_t steps_per_epoch() const { return ceil_divide(items_, batch_); }
   // The items of step 0, 1, …, counted over all epochs; valid until the next call.
   const Items& of_step(std::int64_t step);
 

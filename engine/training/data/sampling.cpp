@@ -50,7 +50,7 @@ ItemSplit split_items(const std::int64_t count, const double share, const std::u
   return {{order.begin(), middle}, {middle, order.end()}};
 }
 
-std::vector<Items> cut(const Items& items, const int size) {
+std::vector<Items> cut(const Items& items, const std::int64_t size) {
   std::vector<Items> batches;
   for (auto begin = items.begin(); begin != items.end();) {
     const auto end = begin + std::min<std::ptrdiff_t>(size, items.end() - begin);
@@ -60,7 +60,7 @@ std::vector<Items> cut(const Items& items, const int size) {
   return batches;
 }
 
-std::vector<Items> cut_by_length(Items items, const int size, const ItemLength& length) {
+std::vector<Items> cut_by_length(Items items, const std::int64_t size, const ItemLength& length) {
   std::ranges::stable_sort(items, {}, length);
   return cut(items, size);
 }

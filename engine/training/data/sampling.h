@@ -32,10 +32,15 @@ struct ItemSplit {
 };
 ItemSplit split_items(std::int64_t count, double share, std::uint64_t key);
 
+// ⌈number / divisor⌉; the number is not negative.
+constexpr std::int64_t ceil_divide(const std::int64_t number, const std::int64_t divisor) {
+  return number / divisor + (number % divisor == 0 ? 0 : 1);
+}
+
 // Batches of `size` in the given order; the last may have fewer.
-std::vector<Items> cut(const Items& items, int size);
+std::vector<Items> cut(const Items& items, std::int64_t size);
 // Batches of items of similar length, the shortest first, which need little padding.
 using ItemLength = std::function<std::int64_t(std::int64_t item)>;
-std::vector<Items> cut_by_length(Items items, int size, const ItemLength& length);
+std::vector<Items> cut_by_length(Items items, std::int64_t size, const ItemLength& length);
 
 } // namespace hydrascope::training

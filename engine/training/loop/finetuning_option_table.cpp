@@ -89,7 +89,7 @@ std::vector<TrainingOption> finetuning_options() {
        .section = Section::pictures,
        .access = field([](OfFinetuning auto& request) -> auto& { return request.copies; }),
        .help = "cached versions of a picture: itself, then augmented ones; 0: a new one in every step",
-       .check = not_negative,
+       .check = within(0, most_copies),
        .always = true,
        .advanced = true,
        .label = "Versions",

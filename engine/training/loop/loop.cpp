@@ -113,6 +113,7 @@ private:
     if (!std::isfinite(optimizer_.step(task_.learning_rate(state_.step, total()), task_.clip_norm(), norms)))
       fail(state_.step + 1, "the gradients are not finite");
     if (step_of_epoch() == task_.steps_per_epoch()) state_.sums.clear(); // a new epoch begins
+    items_here_ += task_.items_of_step(state_.step);
     ++state_.step;
     ++steps_here_;
     state_.sums.resize(shown.size());
@@ -256,7 +257,7 @@ private:
     progress.held_out = state_.validations.empty() ? state_.before : state_.validations.back();
     if (steps_here_ > 0) {
       const double each = seconds_here_ / static_cast<double>(steps_here_);
-      progress.items_per_second = settings_.batch / std::max(1e-9, each);
+      progress.items_per_second = static_cast<double>(items_here_) / std::max(1e-9, seconds_here_);
       progress.seconds_left = each * static_cast<double>(total() - state_.step);
     }
     if (!shown.empty()) {
@@ -312,7 +313,8 @@ private:
   StepGradients gradients_;
   Checkpoint state_;
   Interval checkpoint_due_, live_due_;
-  std::int64_t steps_here_ = 0, live_step_ = 0; // since the start or the last resumption
+  // Since the start or the last resumption.
+  std::int64_t steps_here_ = 0, items_here_ = 0, live_step_ = 0;
   double seconds_here_ = 0;
 };
 
@@ -364,8 +366,7 @@ std::vector<std::int64_t> own_share(const std::vector<std::int64_t>& items, Proc
 
 std::vector<std::vector<std::int64_t>> own_parts(const std::vector<std::int64_t>& items,
                                                  const TrainingSettings& settings) {
-  return cut(own_share(items, settings.group),
-             (settings.batch + settings.accumulate - 1) / settings.accumulate);
+  return cut(own_share(items, settings.group), ceil_divide(settings.batch, settings.accumulate));
 }
 
 void sum_over(ProcessGroup* group, const std::span<double> values) {

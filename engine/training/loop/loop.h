@@ -41,6 +41,7 @@ public:
   // What a resumed run must have in common with the stopped one, in words.
   virtual std::string configuration() const = 0;
   virtual std::int64_t steps_per_epoch() const = 0;
+  virtual std::int64_t items_of_step(std::int64_t step) = 0; // in all processes together
   virtual double learning_rate(std::int64_t step, std::int64_t total) const = 0;
   virtual double weight_decay() const { return 0; }
   virtual double clip_norm() const { return 0; } // 0: gradients are not clipped
@@ -81,11 +82,13 @@ TrainingOutcome run_training(TrainingTask& task, const TrainingSettings& setting
                              const std::vector<std::string>& notes, const TrainingObserver& observer,
                              const std::stop_token& stop);
 
-// with_remedies() for a command that trains or tests on `device`, as on the command line.
+// with_remedies() for a command that trains or tests on `device`, as on the command line. `memory`: the
+// remedy where that of the CPU does not suffice.
 template <typename Work>
-auto with_errors_of(const char* command, const std::string& device, const Work& work) {
+auto with_errors_of(const char* command, const std::string& device, const Work& work,
+                    const char* memory = "use a smaller --batch") {
   return with_remedies({.subject = command,
-                        .memory = "use a smaller --batch",
+                        .memory = memory,
                         .device_memory = "use a smaller --batch, or --device cpu",
                         .other = "report this with the command",
                         .device = device},

@@ -265,14 +265,14 @@ std::vector<TrainingOption> make_training_options() {
        .section = Section::pictures,
        .access = field([](OfDistillation auto& request) -> auto& { return request.copies; }),
        .help = "pictures: versions of each: itself, then random crops, for sets that are too small",
-       .check = positive,
+       .check = within(1, most_copies),
        .always = true,
        .label = "Versions",
        .tooltip = "Sets how many versions of each picture are used: itself, then random crops, mirrored and "
                   "recoloured.\nThey stretch a "
                   "set of a few pictures. The paper distils on ImageNet, whose pictures need none: 1.",
        .unit = "of each picture",
-       .range = FieldRange{1, 1000},
+       .range = FieldRange{1, most_copies},
        .papers = 1.0},
   };
   std::vector<TrainingOption> finetuning = finetuning_options();

@@ -84,6 +84,10 @@ inline const HeldOut& last_validation(const TrainingOutcome& outcome) {
   return outcome.validations.empty() ? outcome.before : outcome.validations.back();
 }
 
+// The most that a training accepts: more takes weeks or no memory holds it.
+inline constexpr int most_copies = 1000;         // versions of each picture
+inline constexpr int most_sequences = 1'000'000; // of each kind that are generated
+
 // The settings that all trainings have.
 struct TrainingSettings {
   std::filesystem::path model_folder = {};

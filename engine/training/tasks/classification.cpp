@@ -53,6 +53,7 @@ public:
   bool stopped() const override { return data_ == nullptr; } // while the features were computed
   const std::vector<std::string>& notes() const override { return data_->notes(); }
   std::int64_t steps_per_epoch() const override { return batches_->steps_per_epoch(); }
+  std::int64_t items_of_step(const std::int64_t step) override { return std::ssize(batches_->of_step(step)); }
 
   std::string configuration() const override {
     return fmt::format("finetune of {}, {}, {} + {} {}, {}, mixup {}{}", model_text(), data_->configuration(),

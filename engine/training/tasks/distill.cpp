@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -36,7 +37,7 @@ public:
         kernel_(checked_kernel(request.kernel)),
         prepared_(prepare_model(models, settings_.model_folder, settings_.adapters, {},
                                 training_placement(settings_.execution), true)),
-        data_(make_distill_data(prepared_, request)),
+        data_(make_distill_data(prepared_, request, stop_)),
         read_hash_(hash_of_read().substr(0, 12)) {
     softmax_ = kernel_for(prepared_.model->info(), {});
     kernel_ = kernel_for(prepared_.model->info(), request.kernel);
@@ -61,6 +62,7 @@ public:
   std::vector<std::string> notes() const { return data_->notes(); }
   const NamedTensors& leaves() const override { return leaves_; }
   std::int64_t steps_per_epoch() const override { return static_cast<std::int64_t>(train_.size()); }
+  std::int64_t items_of_step(const std::int64_t step) override { return std::ssize(batch_of(step)); }
   double learning_rate(const std::int64_t step, const std::int64_t total) const override {
     return request_.cosine ? warmup_cosine(settings_.learning_rate, step, 0, total) : settings_.learning_rate;
   }
@@ -82,13 +84,7 @@ public:
   // A layer's loss is differentiated while the model runs, as it depends on the maps of this layer alone: no
   // more than one layer's weights exist at once.
   at::Tensor loss(const std::int64_t step, const Gradients&) override {
-    const std::int64_t count = steps_per_epoch();
-    const auto epoch = static_cast<std::uint64_t>(step / count);
-    if (order_.empty() || epoch != epoch_) {
-      order_ = shuffled(count, mix({settings_.execution.seed, 2, epoch}));
-      epoch_ = epoch;
-    }
-    const auto& batch = train_[static_cast<std::size_t>(order_[static_cast<std::size_t>(step % count)])];
+    const Items& batch = batch_of(step);
     const auto rows = static_cast<double>(rows_of(batch));
     Sums sums = no_sums();
     for (const Items& part : own_parts(batch, settings_))
@@ -192,6 +188,17 @@ private:
   struct Sums {
     at::Tensor cross_entropy, entropy; // (L,H), summed over real rows
   };
+
+  // The versions of step 0, 1, …, counted over all epochs.
+  const Items& batch_of(const std::int64_t step) {
+    const std::int64_t count = steps_per_epoch();
+    const auto epoch = static_cast<std::uint64_t>(step / count);
+    if (order_.empty() || epoch != epoch_) {
+      order_ = shuffled(count, mix({settings_.execution.seed, 2, epoch}));
+      epoch_ = epoch;
+    }
+    return train_[static_cast<std::size_t>(order_[static_cast<std::size_t>(step % count)])];
+  }
 
   static std::shared_ptr<const Kernel> checked_kernel(const KernelSpec& spec) {
     if (spec.name == "t2r")
@@ -319,9 +326,16 @@ TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& o
     training::check_settings(request.settings);
     if (const std::string& dtype = request.settings.execution.dtype; dtype != "float32" && dtype != "auto")
       throw UsageError("--dtype " + dtype, "feature maps are distilled in float32", "leave --dtype out");
-    training::Distillation task(request, stop, *models);
-    for (const auto& note : task.notes()) training::report_note(observer, note);
-    return training::run_training(task, request.settings, task.notes(), observer, stop);
+    std::optional<training::Distillation> task;
+    try {
+      task.emplace(request, stop, *models);
+    } catch (const Cancelled&) { // while pictures were read
+      TrainingOutcome outcome;
+      outcome.stopped = true;
+      return outcome;
+    }
+    for (const auto& note : task->notes()) training::report_note(observer, note);
+    return training::run_training(*task, request.settings, task->notes(), observer, stop);
   });
 }
 

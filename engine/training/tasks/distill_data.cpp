@@ -110,11 +110,11 @@ private:
 
 class PictureData final : public DistillData {
 public:
-  PictureData(const PreparedModel& prepared, const DistillRequest& request)
+  PictureData(const PreparedModel& prepared, const DistillRequest& request, const std::stop_token& stop)
       : model_(*prepared.model), copies_(request.copies), seed_(request.settings.execution.seed) {
     size_ = request.settings.execution.image_size.value_or(model_.info().image_size);
     for (const auto& folder : request.data)
-      for (const auto& file : files_below(folder, request.limit)) add(file, folder);
+      for (const auto& file : files_below(folder, request.limit)) add(file, folder, stop);
   }
 
   std::int64_t items() const override { return static_cast<std::int64_t>(pixels_.size()) / copies_; }
@@ -134,13 +134,15 @@ public:
   }
 
 private:
-  void add(const std::filesystem::path& file, const std::filesystem::path& folder) {
+  void add(const std::filesystem::path& file, const std::filesystem::path& folder,
+           const std::stop_token& stop) {
     try {
       const std::string listed = stamped_file(file, folder);
       const Image image = load_image(file);
       const auto item = static_cast<std::uint64_t>(items());
       std::vector<at::Tensor> versions;
       for (int copy = 0; copy < copies_; ++copy) {
+        if (stop.stop_requested()) throw Cancelled();
         const ModelInput input = prepare_version(model_, image, copy, size_, {}, mix({seed_, 7, item}));
         const at::Tensor& first = !pixels_.empty() ? pixels_.front()
                                   : copy > 0       ? versions.front()
@@ -230,10 +232,12 @@ bool names_folder(const DistillRequest& request) {
   });
 }
 
-std::unique_ptr<DistillData> make_distill_data(const PreparedModel& prepared, const DistillRequest& request) {
+std::unique_ptr<DistillData> make_distill_data(const PreparedModel& prepared, const DistillRequest& request,
+                                               const std::stop_token& stop) {
   if (request.data.empty()) throw UsageError("--data", "nothing to train on", "name a file");
-  if (request.copies < 1)
-    throw UsageError("--copies", "must be 1 or more", "leave it out to train on each picture as it is");
+  if (request.copies < 1 || request.copies > most_copies)
+    throw UsageError("--copies", fmt::format("must lie between 1 and {}", most_copies),
+                     "leave it out to train on each picture as it is");
   if (prepared.model->info().capture) {
     if (request.copies > 1) throw UsageError("--copies", "a capture has no pictures to crop", "leave it out");
     return std::make_unique<CaptureData>(prepared, request);
@@ -242,7 +246,7 @@ std::unique_ptr<DistillData> make_distill_data(const PreparedModel& prepared, co
   if (prepared.model->info().input == InputKind::text)
     data = std::make_unique<TextData>(prepared, request);
   else
-    data = std::make_unique<PictureData>(prepared, request);
+    data = std::make_unique<PictureData>(prepared, request, stop);
   if (data->items() < 2)
     throw UsageError("--data", "needs two items or more: one to train on and one held out",
                      "name another file");

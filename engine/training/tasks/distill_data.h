@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,9 @@ public:
 // Whether any of the data is a folder, whose files need not be read for a hash.
 bool names_folder(const DistillRequest& request);
 
-// Throws Error, UsageError (nothing to train on, copies of texts).
-std::unique_ptr<DistillData> make_distill_data(const PreparedModel& prepared, const DistillRequest& request);
+// Throws Error, UsageError (nothing to train on, copies of texts, too many), Cancelled (while pictures are
+// read).
+std::unique_ptr<DistillData> make_distill_data(const PreparedModel& prepared, const DistillRequest& request,
+                                               const std::stop_token& stop = {});
 
 } // namespace hydrascope::training

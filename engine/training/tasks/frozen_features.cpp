@@ -162,18 +162,18 @@ std::optional<EarlierFeatures> earlier_features(const PreparedModel& prepared, c
 class FeatureMaker {
 public:
   FeatureMaker(const PreparedModel& prepared, const ImageFolder& pictures, const FeatureRequest& request,
-               const FeatureProgress& progress)
+               const FeatureProgress& progress, std::stop_token stop)
       : front_(prepared, request.layer, request.products),
         pictures_(pictures),
         request_(request),
         progress_(progress),
+        stop_(std::move(stop)),
         earlier_(earlier_features(prepared, pictures, request)) {}
 
-  // `filled`: pictures of other pieces. Returns false if stopped.
-  bool fill(FeatureFile::Piece& piece, const std::int64_t filled, const std::stop_token& stop) const {
+  // `filled`: pictures of other pieces. Throws Cancelled.
+  void fill(FeatureFile::Piece& piece, const std::int64_t filled) const {
     const std::int64_t step = std::max(1, request_.batch / request_.copies);
     for (std::int64_t first = piece.first; first < piece.last; first += step) {
-      if (stop.stop_requested()) return false;
       const std::int64_t last = std::min(piece.last, first + step);
       if (earlier_)
         from_earlier(piece, first, last);
@@ -181,10 +181,24 @@ public:
         from_pictures(piece, first, last, filled + first - piece.first);
       progress_.report(filled + last - piece.first);
     }
-    return true;
   }
 
 private:
+  void throw_if_stopped() const {
+    if (stop_.stop_requested()) throw Cancelled();
+  }
+
+  // compute(from, end) of the rows 0 … count − 1, a batch at a time; on the CPU. Throws Cancelled.
+  template <typename Compute>
+  at::Tensor in_batches(const std::int64_t count, const Compute& compute) const {
+    std::vector<at::Tensor> parts;
+    for (std::int64_t first = 0; first < count; first += request_.batch) {
+      throw_if_stopped();
+      parts.push_back(compute(first, std::min(count, first + request_.batch)).to(at::kCPU));
+    }
+    return parts.size() == 1 ? parts.front() : at::cat(parts);
+  }
+
   // Computes pictures first … last−1 from their files.
   void from_pictures(FeatureFile::Piece& piece, const std::int64_t first, const std::int64_t last,
                      const std::int64_t filled) const {
@@ -200,8 +214,12 @@ private:
       input = std::move(*one);
     }
     if (pixels.empty()) return;
-    input.pixels = at::cat(pixels);
-    const at::Tensor hidden = front_.through({}, placed(front_.model(), input)).to(at::kCPU);
+    const at::Tensor all = at::cat(pixels);
+    const at::Tensor hidden = in_batches(all.size(0), [&](const std::int64_t from, const std::int64_t end) {
+      ModelInput part = input;
+      part.pixels = all.slice(0, from, end);
+      return front_.through({}, placed(front_.model(), std::move(part)));
+    });
     std::int64_t row = 0;
     for (std::int64_t i = first; i < last; ++i) {
       if (piece.skipped.contains(i)) continue;
@@ -214,10 +232,13 @@ private:
   void from_earlier(FeatureFile::Piece& piece, const std::int64_t first, const std::int64_t last) const {
     ModelInput input;
     input.layout = earlier_->file.layout();
-    const at::Tensor before = earlier_->hidden.slice(0, first * request_.copies, last * request_.copies)
-                                  .to(front_.model().device())
-                                  .to(at::kFloat);
-    put(piece, first, front_.through(before, input, earlier_->layer).to(at::kCPU), input.layout);
+    const at::Tensor before = earlier_->hidden.slice(0, first * request_.copies, last * request_.copies);
+    const at::Tensor hidden =
+        in_batches(before.size(0), [&](const std::int64_t from, const std::int64_t end) {
+          const at::Tensor part = before.slice(0, from, end).to(front_.model().device()).to(at::kFloat);
+          return front_.through(part, input, earlier_->layer);
+        });
+    put(piece, first, hidden, input.layout);
     const auto& skipped = earlier_->file.skipped();
     piece.skipped.insert(skipped.lower_bound(first), skipped.lower_bound(last));
   }
@@ -247,6 +268,7 @@ private:
       std::vector<at::Tensor> pixels;
       ModelInput input;
       for (int copy = 0; copy < request_.copies; ++copy) {
+        throw_if_stopped();
         input = prepare_version(front_.model(), image, copy, request_.image_size, request_.augmentation,
                                 mix({request_.seed, static_cast<std::uint64_t>(i)}));
         pixels.push_back(input.pixels);
@@ -266,6 +288,7 @@ private:
   const ImageFolder& pictures_;
   const FeatureRequest& request_;
   const FeatureProgress& progress_;
+  std::stop_token stop_;
   std::optional<EarlierFeatures> earlier_;
 };
 
@@ -274,15 +297,18 @@ bool fill(FeatureFile& file, const PreparedModel& prepared, const ImageFolder& p
           const FeatureRequest& request, const TrainingObserver& observer, const std::stop_token& stop) {
   if (file.complete()) return true;
   const FeatureProgress progress(observer, file.filled(), static_cast<std::int64_t>(pictures.images.size()));
-  const FeatureMaker maker(prepared, pictures, request, progress);
-  while (!stop.stop_requested()) {
-    if (auto piece = file.take()) {
-      if (!maker.fill(*piece, file.filled(), stop)) break;
-      file.store(*piece, stop);
-    } else {
-      if (file.complete()) return true;
-      sleep_for(std::chrono::milliseconds(100), stop); // other processes have the rest
+  const FeatureMaker maker(prepared, pictures, request, progress, stop);
+  try {
+    while (!stop.stop_requested()) {
+      if (auto piece = file.take()) {
+        maker.fill(*piece, file.filled());
+        file.store(*piece, stop);
+      } else {
+        if (file.complete()) return true;
+        sleep_for(std::chrono::milliseconds(100), stop); // other processes have the rest
+      }
     }
+  } catch (const Cancelled&) { // in the midst of a piece
   }
   return false;
 }

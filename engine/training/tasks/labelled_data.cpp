@@ -380,6 +380,8 @@ std::unique_ptr<LabelledData> make_labelled_data(const PreparedModel& prepared,
     for (const auto& note : texts->notes()) report_note(observer, note);
     return texts;
   }
+  if (request.copies < 0 || request.copies > most_copies)
+    throw UsageError("--copies", fmt::format("must lie between 0 and {}", most_copies), "name fewer");
   if (request.trained && request.trained->embeddings && (request.mixup > 0 || request.patch_dropout > 0))
     throw UsageError("--train-layers embeddings", "are not trained with --mixup or --patch-dropout",
                      "leave these out");

@@ -94,7 +94,11 @@ public:
   const NamedTensors& leaves() const override { return model_.leaves(); }
   std::string configuration() const override { return recall_configuration(request_); }
   std::int64_t steps_per_epoch() const override {
-    return (request_.task.training + request_.settings.batch - 1) / request_.settings.batch;
+    return ceil_divide(request_.task.training, request_.settings.batch);
+  }
+  std::int64_t items_of_step(const std::int64_t step) override {
+    const std::int64_t batch = request_.settings.batch;
+    return std::min(batch, request_.task.training - step % steps_per_epoch() * batch);
   }
   double learning_rate(const std::int64_t step, const std::int64_t total) const override {
     const double peak = request_.settings.learning_rate;
@@ -197,14 +201,15 @@ private:
 };
 
 void check(const RecallRequest& request) {
-  const auto require = [](const bool ok, const char* option, const char* reason) {
+  const auto require = [](const bool ok, const char* option, const std::string& reason) {
     if (!ok) throw UsageError(option, reason, "see hydrascope recall --help");
   };
   const RecallTask& task = request.task;
   require(task.keys >= 1 && task.values >= 1, "associative recall", "needs at least one key and one value");
   require(task.tokens >= 4 && task.tokens % 2 == 0, "associative recall", "has an even length of at least 4");
-  require(task.training >= 1 && task.validation >= 1 && task.test >= 1, "associative recall",
-          "needs sequences of each kind");
+  for (const int count : {task.training, task.validation, task.test})
+    require(count >= 1 && count <= most_sequences, "--sequences",
+            fmt::format("must lie between 1 and {} of each kind", most_sequences));
   const RecallModelShape& model = request.model;
   require(model.layers >= 1 && model.heads >= 1 && model.head_width >= 2 && model.head_width % 2 == 0,
           "associative recall", "needs a layer, a head and an even head width");
@@ -253,19 +258,20 @@ std::string recall_configuration(const RecallRequest& request) {
 
 RecallOutcome recall(const RecallRequest& request, const TrainingObserver& observer,
                      const std::stop_token& stop) {
-  return training::with_errors_of("recall", request.settings.execution.device, [&] {
+  const auto train_and_test = [&] {
     const auto begin = std::chrono::steady_clock::now();
     training::check(request);
     training::Recall task(request, stop);
     RecallOutcome outcome;
     outcome.configuration = task.configuration();
     outcome.training = training::run_training(task, request.settings, {}, observer, stop);
-    outcome.epochs =
-        static_cast<int>((outcome.training.steps + task.steps_per_epoch() - 1) / task.steps_per_epoch());
+    outcome.epochs = static_cast<int>(training::ceil_divide(outcome.training.steps, task.steps_per_epoch()));
     if (!outcome.training.stopped) task.test(outcome);
     outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return outcome;
-  });
+  };
+  return training::with_errors_of("recall", request.settings.execution.device, train_and_test,
+                                  "use fewer --sequences or a smaller --batch");
 }
 
 } // namespace hydrascope

@@ -85,6 +85,9 @@ TEST(KernelSpec, ParametersAreChecked) {
   EXPECT_THAT(message("softmax:heads=0"), HasSubstr("heads"));
   EXPECT_THAT(message("softmax:heads=2.5"), HasSubstr("\"2.5\""));
   EXPECT_THAT(message("softmax:heads=99999999999"), HasSubstr("heads"));
+  EXPECT_THAT(message("performer:features=65537"),
+              HasSubstr("\"65537\", not a whole number from 1 to 65536"));
+  EXPECT_EQ(parse_kernel_spec("performer:features=65536").text(), "performer:features=65536");
   EXPECT_THAT(message("softmax:heads"), HasSubstr("name=value"));
   EXPECT_THAT(message("softmax:"), HasSubstr("name=value"));
   EXPECT_THAT(message("softmax:heads=2,heads=4"), HasSubstr("given twice"));

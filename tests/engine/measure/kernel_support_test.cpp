@@ -88,6 +88,13 @@ TEST(ParameterInfoTest, EveryValueThatIsOfferedIsTaken) {
   }
 }
 
+// Of wide heads, too, whose usual number of features is large.
+TEST(ParameterInfoTest, NoMoreFeaturesAreOfferedThanAreTaken) {
+  const auto range = kernel_info("performer").parameter("features")->range;
+  EXPECT_EQ(range({.head_width = 4096}).most, 65'536);
+  EXPECT_EQ(range(photograph).most, 4 * range(photograph).initial);
+}
+
 TEST(ParameterInfoTest, InitialValueIsWhatLeavingItOutMeans) {
   const auto initial = [](const char* kernel, const char* parameter) {
     return kernel_info(kernel).parameter(parameter)->range(photograph).initial;

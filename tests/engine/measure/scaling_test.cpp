@@ -77,6 +77,11 @@ TEST(ScalingTest, SaysWhyThereIsNoTime) {
   const ScalingPoint large = ScalingMeasurer({"hydra-cosine", {}}, wide, quick).measure(1 << 20);
   EXPECT_NE(large.skipped.find("GiB"), std::string::npos);
 
+  ScalingSetting maps = small; // of few tokens the sums, d′ × d numbers a head, are what takes memory
+  maps.heads = 1 << 12;
+  maps.head_width = 1 << 12;
+  EXPECT_NE(ScalingMeasurer({"taylor", {}}, maps, quick).measure(1).skipped.find("GiB"), std::string::npos);
+
   ScalingLimits hurried = quick;
   hurried.run_seconds = 0; // the second point is expected to take longer than that
   ScalingMeasurer measurer({"softmax", {}}, small, hurried);

@@ -62,6 +62,7 @@ public:
   const training::NamedTensors& leaves() const override { return leaves_; }
   std::string configuration() const override { return "steep"; }
   std::int64_t steps_per_epoch() const override { return 6; }
+  std::int64_t items_of_step(std::int64_t) override { return 1; }
   double learning_rate(std::int64_t, std::int64_t) const override { return 0.125; }
   bool scales_loss() const override { return scales_; }
   at::Tensor loss(std::int64_t, const training::Gradients& gradients) override {

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -103,6 +104,30 @@ TEST(Distill, ReportsEveryStepAndEveryLayer) {
   EXPECT_EQ(validated, 2); // before and after
 }
 
+// The last batch of an epoch is smaller.
+TEST(Distill, CountsTheItemsThatRan) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  request.settings.batch = 16; // 38 of 48 lines are trained on
+  request.settings.patience = 0;
+  double items = 0; // of the epochs to come, by the rate and their time
+  const TrainingOutcome outcome = distill(request, [&](const TrainingProgress& progress) {
+    if (progress.phase == "train" && progress.total_step == 3)
+      items = progress.items_per_second * progress.seconds_left;
+  });
+  EXPECT_EQ(outcome.steps, 3 * 3);
+  EXPECT_NEAR(items, 2 * 38, 1e-6);
+}
+
+TEST(Distill, ABatchLargerThanTheDataIsOneStep) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  request.settings.batch = std::numeric_limits<int>::max();
+  request.settings.accumulate = 2;
+  request.settings.patience = 0;
+  EXPECT_EQ(distill(request).steps, 3);
+}
+
 TEST(Distill, GoesOnBitForBit) {
   std::string whole, resumed;
   {
@@ -175,10 +200,11 @@ TEST(Distill, RefusesToResumeWhatIsNotTheSame) {
 TEST(Distill, GoesOnWithTheSameDataAlone) {
   const ToyFolder folder;
   DistillRequest request = toy_distillation(folder);
-  std::stop_source source;
-  source.request_stop();
   const auto expect_no_resumption = [&](const auto& change) {
-    EXPECT_TRUE(distill(request, {}, source.get_token()).stopped);
+    std::stop_source source;
+    const auto stop_at_start = [&](const TrainingProgress&) { source.request_stop(); };
+    EXPECT_TRUE(distill(request, stop_at_start, source.get_token()).stopped);
+    ASSERT_TRUE(std::filesystem::exists(checkpoint_path(request.settings.output)));
     change();
     request.settings.resume = true;
     EXPECT_THAT([&] { distill(request); }, ::testing::ThrowsMessage<UsageError>(HasSubstr("was made with")));
@@ -326,8 +352,24 @@ TEST(Distill, CopiesAreOfPicturesAndAtLeastOne) {
   EXPECT_THROW(distill(request), UsageError);
   request.settings.model_folder = make_toy_model(folder, "dinov2");
   request.data = {make_toy_pictures(folder, 2)};
-  request.copies = 0;
-  EXPECT_THROW(distill(request), UsageError);
+  for (const int copies : {0, most_copies + 1}) {
+    request.copies = copies;
+    EXPECT_THAT([&] { distill(request); },
+                ::testing::ThrowsMessage<UsageError>(HasSubstr("--copies: must lie between 1 and 1000")));
+  }
+}
+
+TEST(Distill, AStopEndsTheReadingOfPictures) {
+  const ToyFolder folder;
+  DistillRequest request = toy_distillation(folder);
+  request.settings.model_folder = make_toy_model(folder, "dinov2");
+  request.data = {make_toy_pictures(folder, 2)};
+  request.copies = most_copies;
+  std::stop_source source;
+  source.request_stop();
+  const TrainingOutcome outcome = distill(request, {}, source.get_token());
+  EXPECT_TRUE(outcome.stopped);
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_path(request.settings.output))) << "there is no state yet";
 }
 
 // Also one whose parameters are named as those of the registry's kernels.

@@ -6,7 +6,10 @@
 #include <fstream>
 #include <future>
 #include <latch>
+#include <limits>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -202,6 +205,30 @@ TEST_F(FeatureCache, GoesOnWhereItWasStopped) {
   EXPECT_FALSE(stopped.complete);
   EXPECT_TRUE(features_of(request, 2, 2, &after).hidden.equal(reference));
   EXPECT_EQ(after, alone - 2); // the first piece's two batches were kept
+}
+
+// More copies than could ever be made.
+TEST_F(FeatureCache, StopsAmongTheCopiesOfAPicture) {
+  std::stop_source stop;
+  const std::jthread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    stop.request_stop();
+  });
+  EXPECT_FALSE(features_of(request, 1, std::numeric_limits<int>::max(), {}, stop.get_token()).complete);
+}
+
+// They run in several batches.
+TEST_F(FeatureCache, ManyCopiesOfAPictureAreThoseOfFewer) {
+  int computed = 0;
+  const at::Tensor few = features_of(request, 2, 2, &computed).hidden.clone(),
+                   many = features_of(request, 2, 19, &computed).hidden.clone();
+  ASSERT_EQ(many.size(0), 36 * 19);
+  const at::Tensor first = many.unflatten(0, {36, 19}).slice(1, 0, 2).flatten(0, 1);
+  EXPECT_LT((first - few).abs().max().item<double>(), 0.01 * few.abs().max().item<double>());
+  std::filesystem::remove_all(folder / "cache");
+  features_of(request, 1, 19, &computed);
+  EXPECT_LT((features_of(request, 2, 19, &computed).hidden - many).abs().max().item<double>(),
+            0.01 * many.abs().max().item<double>());
 }
 
 // A file that is missing stands for one that may not be opened, which root may.

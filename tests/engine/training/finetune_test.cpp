@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -499,6 +500,21 @@ TEST(Finetune, NotANumberStopsWithTheStepAndKeepsTheLastGoodState) {
   EXPECT_GE(finetune(request).held_out.accuracy, 0.9);
 }
 
+TEST(Finetune, ABatchLargerThanTheDataIsOneStep) {
+  const ToyFolder folder;
+  FinetuneRequest request = toy_finetuning(folder);
+  request.settings.batch = std::numeric_limits<int>::max();
+  request.settings.accumulate = 2;
+  request.settings.epochs = 2;
+  double items = 0; // of a step, by the rate and the time that the other one is to take
+  const TrainingOutcome outcome = finetune(request, [&](const TrainingProgress& progress) {
+    if (progress.phase == "train" && progress.total_step == 1)
+      items = progress.items_per_second * progress.seconds_left;
+  });
+  EXPECT_EQ(outcome.steps, 2);
+  EXPECT_NEAR(items, 27, 1e-6); // of 36
+}
+
 TEST(Finetune, RefusesWhatMakesNoSense) {
   const ToyFolder folder;
   const FinetuneRequest good = toy_finetuning(folder);
@@ -511,6 +527,11 @@ TEST(Finetune, RefusesWhatMakesNoSense) {
   request = good;
   request.data = {folder / "nowhere"};
   EXPECT_THROW(finetune(request), Error);
+  for (const int copies : {-1, most_copies + 1}) {
+    request = good;
+    request.copies = copies;
+    EXPECT_THAT([&] { finetune(request); }, ThrowsMessage<UsageError>(HasSubstr("--copies: must lie")));
+  }
   request = good;
   request.trained->head = false; // the three colours need a new classifier
   EXPECT_THROW(finetune(request), UsageError);

@@ -308,6 +308,7 @@ TEST(FromScratch, RefusesWhatCannotBe) {
   refused("--data", [](ScratchRequest& request) { request.data.clear(); });
   refused("--heads", [](ScratchRequest& request) { request.heads = 3; });
   refused("--chunk", [](ScratchRequest& request) { request.tokens = 2; });
+  refused("--sequences", [](ScratchRequest& request) { request.sequences.test = most_sequences + 1; });
   refused("exists already", [&](ScratchRequest& request) { request.settings.output = folder.path(); });
   refused("nowhere", [&](ScratchRequest& request) { request.data = {folder / "nowhere.txt"}; });
 }

@@ -18,8 +18,10 @@
 #include "engine/base/error.h"
 #include "engine/base/safetensors.h"
 #include "engine/training/data/augmentation.h"
+#include "engine/training/data/epoch_batches.h"
 #include "engine/training/data/labelled_files.h"
 #include "engine/training/data/sampling.h"
+#include "engine/training/loop/loop.h"
 #include "engine/training/loop/optimizer.h"
 #include "engine/training/loop/option_fields.h"
 #include "engine/training/loop/trained_parameters.h"
@@ -41,6 +43,17 @@ TEST(TrainingRandom, OrdersArePermutationsOfTheirKey) {
   double mean = 0;
   for (std::uint64_t i = 0; i < 1000; ++i) mean += symmetric_beta(0.5, mix({i})) / 1000;
   EXPECT_NEAR(mean, 0.5, 0.05);
+}
+
+TEST(TrainingBatches, MayBeLargerThanTheItems) {
+  const Items items{3, 1, 2};
+  EXPECT_THAT(cut(items, std::int64_t{1} << 31), ElementsAre(items));
+  EXPECT_THAT(cut(items, 2), ElementsAre(Items{3, 1}, Items{2}));
+  TrainingSettings settings{.batch = std::numeric_limits<int>::max(), .accumulate = 2};
+  EXPECT_THAT(own_parts(items, settings), ElementsAre(items));
+  settings.accumulate = settings.batch;
+  EXPECT_THAT(own_parts(items, settings), ElementsAre(Items{3}, Items{1}, Items{2}));
+  EXPECT_EQ(EpochBatches(3, std::numeric_limits<int>::max(), 0, {}).steps_per_epoch(), 1);
 }
 
 // Brightens from left to right; grey.

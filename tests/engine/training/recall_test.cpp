@@ -1,6 +1,7 @@
 // Associative recall: its data, its model, and that it is learnt.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -209,6 +210,7 @@ namespace hydrascope {
 namespace {
 
 using hydrascope::training::tiny;
+using ::testing::HasSubstr;
 
 TEST(Recall, IsLearnt) {
   for (const char* kernel : {"softmax", "hedgehog"}) {
@@ -272,6 +274,29 @@ TEST(Recall, AStopDuringTheTestIsNoResult) {
   const RecallOutcome outcome = recall(request, stop_after_training, source.get_token());
   EXPECT_EQ(outcome.training.steps, 16);
   EXPECT_TRUE(outcome.training.stopped);
+}
+
+TEST(Recall, ABatchLargerThanTheDataIsOneStep) {
+  RecallRequest request = tiny("elu");
+  request.settings.batch = std::numeric_limits<int>::max();
+  request.settings.epochs = 2;
+  std::vector<double> items; // of a step, by the rate and the time that the other one is to take
+  const RecallOutcome outcome = recall(request, [&](const TrainingProgress& progress) {
+    if (progress.phase == "train" && progress.total_step == 1)
+      items.push_back(progress.items_per_second * progress.seconds_left);
+  });
+  EXPECT_EQ(outcome.training.steps, 2);
+  ASSERT_EQ(items.size(), 1U);
+  EXPECT_NEAR(items.front(), 256, 1e-6);
+}
+
+TEST(Recall, MoreSequencesThanFitAreRefused) {
+  for (int RecallTask::*const count : {&RecallTask::training, &RecallTask::validation, &RecallTask::test}) {
+    RecallRequest request = tiny("elu");
+    request.task.*count = most_sequences + 1;
+    EXPECT_THAT([&] { recall(request); }, ::testing::ThrowsMessage<UsageError>(
+                                              HasSubstr("--sequences: must lie between 1 and 1000000")));
+  }
 }
 
 TEST(Recall, RefusesWhatCannotBe) {

@@ -50,14 +50,14 @@ ParameterInfo features_info() {
           .initial = "max(d, ⌊d ln d⌋)",
           .range = [](const LayerShape& shape) {
             const std::int64_t usual = default_features(shape.head_width);
-            return ParameterRange{.least = 1, .most = 4 * usual, .initial = usual};
+            return ParameterRange{.least = 1, .most = std::min(4 * usual, most_features), .initial = usual};
           }};
 }
 
 class Performer final : public FeatureMap {
 public:
   explicit Performer(const KernelSpec& spec)
-      : features_(positive_parameter(spec, "features")), seed_(seed_parameter(spec)) {}
+      : features_(positive_parameter(spec, "features", most_features)), seed_(seed_parameter(spec)) {}
 
   bool logarithmic() const override { return true; }
   std::int64_t width(std::int64_t head_width) const override {
