@@ -21,7 +21,8 @@ protected:
   }
 
   // The command is refused, and the file stays as it is.
-  void expect_kept(const std::string& file, const std::string& arguments, const std::string& mentioned) const {
+  void expect_kept(const std::string& file, const std::string& arguments,
+                   const std::string& mentioned) const {
     const std::string before = bytes_of(file);
     expect_error(arguments, 2, mentioned);
     EXPECT_EQ(bytes_of(file), before) << arguments;
@@ -50,7 +51,8 @@ TEST_F(OptionChecks, AnEmptyValueIsRefused) {
   expect_error("kl --data ''", 2, "--data: its value is empty");
   expect_error("run --text a --query ''", 2, "--query: its value is empty");
   expect_error("bench kernels --kernels ''", 2, "--kernels: its value is empty");
-  expect_error("finetune --model minilm --data " + table("t.tsv") + " -o ''", 2, "--output: its value is empty");
+  expect_error("finetune --model minilm --data " + table("t.tsv") + " -o ''", 2,
+               "--output: its value is empty");
   expect_error("--screenshot '' " + picture, 2, "--screenshot: its value is empty");
   expect_error("''", 2, "FILE: its value is empty");
   EXPECT_EQ(hydrascope("run --text ''").status, 0); // [CLS] and [SEP] alone
@@ -60,7 +62,8 @@ TEST_F(OptionChecks, NoOutputReplacesAnInput) {
   const std::string data = table("t.tsv");
   const std::string finetune = "finetune --model minilm --epochs 1 --data " + data;
   expect_kept(data, finetune + " -o " + data, "would replace the file of --data; name another one");
-  expect_kept(data, finetune + " -o " + at("a.safetensors") + " --curve " + at("./t.tsv"), "the file of --data");
+  expect_kept(data, finetune + " -o " + at("a.safetensors") + " --curve " + at("./t.tsv"),
+              "the file of --data");
   expect_kept(data, "distill --kernel hedgehog --model minilm --data " + data + " -o " + data, "of --data");
   expect_error(finetune + " -o " + at("a") + " --curve " + at("a"), 2, "is also the file of --");
   fs::copy_file(picture, at("c.png"));
@@ -83,7 +86,8 @@ TEST_F(OptionChecks, AnOutputThatCannotBeWrittenIsRefusedBeforeTheWork) {
 TEST_F(OptionChecks, OptionsOfPicturesAreNotForTexts) {
   const std::string finetune = "finetune --model minilm --data " + table("t.tsv") + " -o " + at("x") + " ";
   for (const std::string option : {"--crop 0.5", "--mixup 0.2", "--copies 2", "--no-flip"})
-    expect_error(finetune + option, 2, option.substr(0, option.find(' ')) + ": is for pictures; leave it out");
+    expect_error(finetune + option, 2,
+                 option.substr(0, option.find(' ')) + ": is for pictures; leave it out");
 }
 
 TEST_F(OptionChecks, AFileNameMayHoldALineBreak) {
