@@ -308,7 +308,8 @@ bool fill(FeatureFile& file, const PreparedModel& prepared, const ImageFolder& p
         sleep_for(std::chrono::milliseconds(100), stop); // other processes have the rest
       }
     }
-  } catch (const Cancelled&) { // in the midst of a piece
+  } catch (const Cancelled&) {
+    return false; // in the midst of a piece
   }
   return false;
 }
