@@ -18,7 +18,7 @@ class App;
 
 namespace hydrascope::app {
 
-inline constexpr int most_head_width = 4096; // of which a kernel's map has 16 million numbers a head
+inline constexpr int most_head_width = 4096; // a d × d map then has 16 million numbers a head
 
 // --heads and --head-width.
 void add_head_options(CLI::App& command, ScalingSetting& setting);

@@ -89,11 +89,12 @@ void check_window_options(const CLI::App& program, const WindowOptions& options)
     throw UsageError(file.string(), "there is no such command or file",
                      near.empty() ? "see hydrascope --help" : "did you mean " + near + "?");
   }
-  if (options.screenshot.has_extension() && options.screenshot.extension() != ".png")
+  if (options.screenshot.has_extension() && lower_case(options.screenshot.extension().string()) != ".png")
     throw UsageError("--screenshot " + options.screenshot.string(), "a screenshot is a PNG",
                      "name it " + options.screenshot.filename().replace_extension(".png").string());
   constexpr double most_pixels = 16384; // a side, of a texture of OpenGL
-  if (const double side = std::max(options.width, options.height) * options.scale.value_or(1); side > most_pixels)
+  if (const double side = std::max(options.width, options.height) * options.scale.value_or(1);
+      side > most_pixels)
     throw UsageError("--size and --scale", fmt::format("together give {:.0f} pixels a side", side),
                      fmt::format("at most {:.0f} can be drawn", most_pixels));
   if (!options.recording.empty() && options.recording.extension() != ".webp")

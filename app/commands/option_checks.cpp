@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// `name`: in the help.
+// `name` is shown in the help.
 template <typename Holds>
 CLI::Validator number_check(const std::string& name, const std::string& reason, const Holds& holds) {
   return {[=](const std::string& text) {
@@ -36,6 +36,7 @@ CLI::Validator number_check(const std::string& name, const std::string& reason, 
 template <typename Integer>
 bool is_whole(const std::string& text) {
   Integer value = 0;
+  if (text.size() > 1 && text.starts_with('0')) return false; // CLI11 would read octal digits
   const char* const end = text.data() + text.size();
   const auto [stop, failure] = std::from_chars(text.data(), end, value);
   return failure == std::errc() && stop == end;
@@ -51,7 +52,9 @@ std::string wrong_value(const std::string& type, const std::string& text) {
   return {};
 }
 
-bool may_be_empty(const CLI::Option& option) { return option.check_name("--text"); }
+bool may_be_empty(const CLI::Option& option) {
+  return option.check_name("--text") || option.check_name("--pair");
+}
 
 // An option that names a file, with the file.
 struct NamedFile {
@@ -60,15 +63,25 @@ struct NamedFile {
 };
 
 constexpr std::array outputs{"--output", "--curve", "--screenshot", "--record"};
+constexpr std::array inputs{"--data",    "--validation", "--image",  "--input", "--adapter",
+                            "--capture", "--session",    "--script", "--texts", "--images",
+                            "--boxes",   "--classes",    "--labels"};
 
-bool is_output(const CLI::Option& option) {
-  return std::ranges::any_of(outputs, [&](const char* name) { return option.check_name(name); });
+bool is_one_of(const CLI::Option& option, const auto& names) {
+  return std::ranges::any_of(names, [&](const char* name) { return option.check_name(name); });
 }
 
 // Devices such as /dev/null may be named twice.
 bool are_one_file(const fs::path& left, const fs::path& right) {
   std::error_code none;
-  return fs::is_regular_file(left, none) && fs::equivalent(left, right, none);
+  if (fs::exists(left, none)) return fs::is_regular_file(left, none) && fs::equivalent(left, right, none);
+  return fs::absolute(left, none).lexically_normal() == fs::absolute(right, none).lexically_normal();
+}
+
+// Whether -o names a folder.
+bool writes_folder(const CLI::App& command) {
+  const CLI::Option* const session = command.get_option_no_throw("--session");
+  return command.get_name() == "train" || (session != nullptr && session->count() > 0);
 }
 
 } // namespace
@@ -109,19 +122,21 @@ void check_outputs(const CLI::App& program) {
   while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
   std::vector<NamedFile> written, others;
   for (const CLI::Option* const option : command->get_options()) {
+    const bool output = is_one_of(*option, outputs);
+    if (!output && !option->get_positional() && !is_one_of(*option, inputs)) continue;
     for (const std::string& value : option->results())
-      (is_output(*option) ? written : others).push_back({option->get_name(), value});
+      (output ? written : others).push_back({option->get_name(), value});
   }
   for (auto output = written.begin(); output != written.end(); ++output) {
     const std::string name = fmt::format("{} {}", output->option, output->path.string());
     std::error_code none;
-    const bool folder = command->get_name() == "train" && output->option == "--output";
+    const bool folder = output->option == "--output" && writes_folder(*command);
     if (!folder && fs::is_directory(output->path, none)) throw UsageError(name, "is a folder", "name a file");
     for (auto second = std::next(output); second != written.end(); ++second)
-      if (output->path == second->path || are_one_file(output->path, second->path))
+      if (are_one_file(output->path, second->path))
         throw UsageError(name, "is also the file of " + second->option, "name another one");
     for (const NamedFile& other : others)
-      if (are_one_file(output->path, other.path))
+      if (fs::exists(other.path, none) && are_one_file(output->path, other.path))
         throw UsageError(name, fmt::format("would replace the file of {}", other.option), "name another one");
   }
 }

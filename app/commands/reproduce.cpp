@@ -1,5 +1,6 @@
 // hydrascope reproduce: draws a figure again by the command in its own metadata.
 #include "app/commands/commands.h"
+#include "app/commands/option_checks.h"
 
 #include <filesystem>
 #include <memory>
@@ -36,6 +37,7 @@ void draw_again(const std::vector<std::string>& words, const fs::path& output) {
   typed.insert(typed.end(), {"-o", output.string()});
   CLI::App program("", "hydrascope");
   add_figure_command(program, command_text(typed));
+  program.parse_complete_callback([&] { check_outputs(program); });
   std::vector<std::string> arguments(typed.rbegin(), typed.rend() - 1); // in reverse, without the program
   try {
     program.parse(std::move(arguments));

@@ -216,12 +216,12 @@ OptionValues given_values(const CLI::App& command, const TrainingKind kind, cons
   return given;
 }
 
-// Refuses options for another kind of input. Throws UsageError.
+// Throws UsageError for options of pictures that are given for texts.
 void check_given(const OptionValues& given, const TrainingKind kind, const InputKind input) {
+  if (input != InputKind::text) return;
   for (const TrainingOption* option : help_options(kind))
     if (given.contains(option->key) && !option->applies(kind, input))
-      throw UsageError(option->name(), input == InputKind::image ? "is not for pictures" : "is for pictures",
-                       "leave it out");
+      throw UsageError(option->name(), "is for pictures", "leave it out");
 }
 
 struct DistillOptions {

@@ -100,9 +100,8 @@ void check_not_stopped(const std::string& subject, const TrainingOutcome& outcom
   std::error_code none;
   if (!std::filesystem::exists(checkpoint_path(output), none))
     throw Error(subject, "stopped before the first step", "start it again");
-  throw Error(subject,
-              fmt::format("stopped after {} steps, a checkpoint is kept beside the output", outcome.steps),
-              "go on with --resume");
+  const std::string when = outcome.steps == 0 ? "" : fmt::format(" after {} steps", outcome.steps);
+  throw Error(subject, "stopped" + when + ", a checkpoint is kept beside the output", "go on with --resume");
 }
 
 void write_curve(const std::filesystem::path& file, const TrainingOutcome& outcome) {

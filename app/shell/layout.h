@@ -35,7 +35,7 @@ public:
   void show_training(Editor& editor) const;
   void reset() {
     reset_ = true;
-    to_front_.clear(); // as below
+    to_front_.clear(); // the layout brings its own panels to the front
   }
   void restore_at_next_frame(std::string arrangement) {
     to_restore_ = std::move(arrangement);

@@ -269,7 +269,7 @@ TEST_F(FigureNumbers, DataOfOtherProgramsAreRefusedByField) {
                               R"("share_of_bandwidth":0.1,"share_of_flops":0.05)";
   const auto has = [&](const std::string& reason) { return testing::HasSubstr(at("data") + ": " + reason); };
   EXPECT_THAT(errors_of("roofline", numbers + R"(,"N":"many"}])"),
-              has("the entry of elu has no whole number as N; name what"));
+              has("the entry of elu has no number as N; name what"));
   EXPECT_THAT(errors_of("roofline", numbers + R"(,"N":1e30}])"),
               has("the entry of elu has no whole number as N"));
   EXPECT_THAT(errors_of("roofline", numbers + R"(,"H":"six"}])"), has("the entry of elu has no number as H"));

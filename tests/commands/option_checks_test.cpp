@@ -37,6 +37,7 @@ TEST_F(OptionChecks, NumbersAreNumbers) {
   expect_error(finetune + "--lr 1e-400", 2, "--learning-rate: 1e-400 is not a number");
   expect_error(finetune + "--lr 0", 2, "--learning-rate: 0 is not above 0");
   expect_error(finetune + "--epochs 1.5", 2, "--epochs: 1.5 is not a whole number");
+  expect_error("run --text a --threads 010", 2, "--threads: 010 is not a whole number");
   expect_error(finetune + "--seed -1", 2, "--seed: -1 is not a whole number from 0");
   expect_error("run --text a --seed 99999999999999999999", 2, "--seed: 99999999999999999999 is not a whole");
   expect_error("run --text a --threads 0", 2, "--threads: 0 is not from 1 to ");
@@ -65,12 +66,35 @@ TEST_F(OptionChecks, NoOutputReplacesAnInput) {
   expect_kept(data, finetune + " -o " + at("a.safetensors") + " --curve " + at("./t.tsv"),
               "the file of --data");
   expect_kept(data, "distill --kernel hedgehog --model minilm --data " + data + " -o " + data, "of --data");
-  expect_error(finetune + " -o " + at("a") + " --curve " + at("a"), 2, "is also the file of --");
+  expect_error(finetune + " -o " + at("a") + " --curve " + at("./a"), 2, "is also the file of --");
   fs::copy_file(picture, at("c.png"));
   const std::string copy = at("c.png");
   expect_kept(copy, "figure focus --image " + copy + " -o " + copy, "would replace the file of --image");
   fs::create_symlink(copy, at("link.png"));
   expect_kept(copy, "--screenshot " + at("link.png") + " " + copy, "would replace the file of FILE");
+  const std::string figure = "figure focus --image " + copy + " -o " + at("f.svg");
+  ASSERT_EQ(hydrascope(figure).status, 0);
+  expect_kept(copy, "reproduce " + at("f.svg") + " -o " + copy, "would replace the file of --image");
+}
+
+// What looks like the cases above.
+TEST_F(OptionChecks, OtherNamesAreTaken) {
+  EXPECT_EQ(hydrascope("run --text a --pair ''").status, 0);
+  EXPECT_EQ(
+      hydrascope("distill --kernel hedgehog --model vit-small --epochs 1 --image-size 28 --limit 4 --data " +
+                 fs::path(picture).parent_path().string() + " -o " + at("a"))
+          .status,
+      0);
+  std::ofstream(at("elu")) << "[]";
+  const fs::path here = fs::current_path();
+  fs::current_path(folder_); // the kernel's name is that of a file here
+  EXPECT_EQ(hydrascope("recall --kernel elu --preset small --epochs 1 --sequences 8,4,4 -o elu").status, 0);
+  fs::current_path(here);
+  fs::create_directory(at("views"));
+  EXPECT_EQ(hydrascope("figure --session " + (source_folder() / "docs/window-sentence.json").string() +
+                       " -o " + at("views"))
+                .status,
+            0);
 }
 
 TEST_F(OptionChecks, AnOutputThatCannotBeWrittenIsRefusedBeforeTheWork) {

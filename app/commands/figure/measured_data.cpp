@@ -1,5 +1,6 @@
 #include "app/commands/figure/measured_data.h"
 
+#include <cmath>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -44,8 +45,11 @@ public:
   }
   std::optional<std::int64_t> integer_if_any(const char* name) const {
     if (!has(name)) return std::nullopt;
-    if (!entry_[name].is_number_integer()) fail(fmt::format("has no whole number as {}", name));
-    return entry_[name].get<std::int64_t>();
+    constexpr double most = 1e15; // such a double is exact
+    const double value = number(name);
+    if (value != std::trunc(value) || std::abs(value) > most)
+      fail(fmt::format("has no whole number as {}", name));
+    return static_cast<std::int64_t>(value);
   }
   std::string text_if_any(const char* name) const {
     if (!has(name)) return {};

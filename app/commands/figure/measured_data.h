@@ -24,7 +24,7 @@ struct RooflineRecord {
   std::optional<std::int64_t> tokens;                // N
 };
 
-// The entries that were measured, in order: those with "skipped" are left out. Throws Error, ForeignFile,
+// The entries in order, without those marked "skipped". Throws Error, ForeignFile,
 // BrokenFile.
 std::vector<RooflineRecord> read_roofline_records(const std::filesystem::path& file);
 
@@ -35,7 +35,7 @@ struct RecallRecord {
   std::optional<double> entropy; // in nats; none for signed weights
 };
 
-// The entries in order, but those with "skipped". Throws Error, ForeignFile, BrokenFile.
+// The entries in order, without those marked "skipped". Throws Error, ForeignFile, BrokenFile.
 std::vector<RecallRecord> read_recall_records(const std::filesystem::path& file);
 
 } // namespace hydrascope::app

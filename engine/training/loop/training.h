@@ -84,7 +84,7 @@ inline const HeldOut& last_validation(const TrainingOutcome& outcome) {
   return outcome.validations.empty() ? outcome.before : outcome.validations.back();
 }
 
-// The most that a training accepts: more takes weeks or no memory holds it.
+// The most that a training accepts. More would take weeks or not fit in memory.
 inline constexpr int most_copies = 1000;         // versions of each picture
 inline constexpr int most_sequences = 1'000'000; // of each kind that are generated
 

@@ -329,7 +329,7 @@ TrainingOutcome distill(const DistillRequest& request, const TrainingObserver& o
     std::optional<training::Distillation> task;
     try {
       task.emplace(request, stop, *models);
-    } catch (const Cancelled&) { // while pictures were read
+    } catch (const Cancelled&) { // while pictures were read; other processes fail at their next exchange
       TrainingOutcome outcome;
       outcome.stopped = true;
       return outcome;

@@ -211,7 +211,7 @@ TEST_F(FeatureCache, GoesOnWhereItWasStopped) {
 TEST_F(FeatureCache, StopsAmongTheCopiesOfAPicture) {
   std::stop_source stop;
   const std::jthread later([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300)); // after the first copies
     stop.request_stop();
   });
   EXPECT_FALSE(features_of(request, 1, std::numeric_limits<int>::max(), {}, stop.get_token()).complete);
