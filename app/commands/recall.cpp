@@ -229,8 +229,7 @@ void add_settings(CLI::App& command, RecallOptions& options) {
                   "of the learning rate after that: constant, or a cosine to 0; default: the preset's")
       ->check(CLI::IsMember({"constant", "cosine"}));
   command.add_option("--batch", options.batch, "default: the preset's")->check(positive_number());
-  command.add_option("--epochs", options.epochs, "at most; default: the preset's")
-      ->check(positive_number());
+  command.add_option("--epochs", options.epochs, "at most; default: the preset's")->check(positive_number());
   command
       .add_option("--patience", options.patience,
                   "stop after so many epochs without a better validation loss (0: never)")
