@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -102,8 +101,7 @@ CLI::Validator number_within(const double least, const double most) {
 CLI::Validator thread_count() {
   // Thousands take minutes to start; a test or a machine may want more than there are processors.
   const double most = std::max(256.0, 4.0 * std::thread::hardware_concurrency());
-  return number_check("POSITIVE", fmt::format("from 1 to {}", most),
-                      [=](const double number) { return number >= 1 && number <= most; });
+  return number_within(1, most).description("POSITIVE"); // the help is the same on every machine
 }
 
 void check_values(CLI::App& program) {

@@ -1,6 +1,5 @@
 // hydrascope reproduce: draws a figure again by the command in its own metadata.
 #include "app/commands/commands.h"
-#include "app/commands/option_checks.h"
 
 #include <filesystem>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "app/commands/option_checks.h"
 #include "app/shell/session_export.h"
 #include "app/views/provenance.h"
 #include "engine/base/error.h"

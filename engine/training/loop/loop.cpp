@@ -358,6 +358,13 @@ void check_settings(const TrainingSettings& settings) {
         "must not be below 0");
 }
 
+void check_sequences(const std::initializer_list<int> counts, const char* const command) {
+  for (const int count : counts)
+    if (count < 1 || count > most_sequences)
+      throw UsageError("--sequences", fmt::format("must lie between 1 and {} of each kind", most_sequences),
+                       fmt::format("see hydrascope {} --help", command));
+}
+
 std::vector<std::int64_t> own_share(const std::vector<std::int64_t>& items, ProcessGroup* group) {
   if (group == nullptr) return items;
   const ItemRange range = share_of(static_cast<std::int64_t>(items.size()), group->rank(), group->size());

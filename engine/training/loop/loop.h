@@ -2,6 +2,7 @@
 // are a TrainingTask's.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -97,6 +98,8 @@ auto with_errors_of(const char* command, const std::string& device, const Work& 
 
 // Throws UsageError naming the option for settings out of range.
 void check_settings(const TrainingSettings& settings);
+// The same for the numbers of generated sequences, of `command`.
+void check_sequences(std::initializer_list<int> counts, const char* command);
 
 // The items of a batch that this process computes; all of them without a group.
 std::vector<std::int64_t> own_share(const std::vector<std::int64_t>& items, ProcessGroup* group);

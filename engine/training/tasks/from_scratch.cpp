@@ -172,7 +172,7 @@ void set_up(const ScratchRequest& request, const fs::path& folder, FinetuneReque
 }
 
 void check(const ScratchRequest& request) {
-  const auto require = [](const bool ok, const char* option, const std::string& reason) {
+  const auto require = [](const bool ok, const char* option, const char* reason) {
     if (!ok) throw UsageError(option, reason, "see hydrascope train --help");
   };
   require(request.layers >= 1 && request.heads >= 1, "--layers and --heads", "must be 1 or more");
@@ -182,9 +182,8 @@ void check(const ScratchRequest& request) {
   require(request.side >= 4 && request.side <= 1024, "--image-size", "must lie between 4 and 1,024");
   require(request.patch >= 1 && request.side % request.patch == 0, "--patch-size",
           "must be 1 or more, and divide the pixels of --image-size");
-  for (const int count : {request.sequences.training, request.sequences.validation, request.sequences.test})
-    require(count >= 1 && count <= most_sequences, "--sequences",
-            fmt::format("must lie between 1 and {} of each kind", most_sequences));
+  check_sequences({request.sequences.training, request.sequences.validation, request.sequences.test},
+                  "train");
   require(request.weight_decay >= 0, "--weight-decay", "must not be below 0");
   require(request.warmup >= 0 && request.warmup <= 1, "--warmup", "must lie between 0 and 1");
   parse_schedule(request.schedule, request.layers);

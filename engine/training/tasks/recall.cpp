@@ -201,15 +201,13 @@ private:
 };
 
 void check(const RecallRequest& request) {
-  const auto require = [](const bool ok, const char* option, const std::string& reason) {
+  const auto require = [](const bool ok, const char* option, const char* reason) {
     if (!ok) throw UsageError(option, reason, "see hydrascope recall --help");
   };
   const RecallTask& task = request.task;
   require(task.keys >= 1 && task.values >= 1, "associative recall", "needs at least one key and one value");
   require(task.tokens >= 4 && task.tokens % 2 == 0, "associative recall", "has an even length of at least 4");
-  for (const int count : {task.training, task.validation, task.test})
-    require(count >= 1 && count <= most_sequences, "--sequences",
-            fmt::format("must lie between 1 and {} of each kind", most_sequences));
+  check_sequences({task.training, task.validation, task.test}, "recall");
   const RecallModelShape& model = request.model;
   require(model.layers >= 1 && model.heads >= 1 && model.head_width >= 2 && model.head_width % 2 == 0,
           "associative recall", "needs a layer, a head and an even head width");
